@@ -50,29 +50,21 @@ def note_subject_column(estimator: Any, X: Any, y: Any, subject: Any) -> None:
         )
     if name is not None:  # tables to come may hold it, where this one does not
         vars(estimator)["_subject_column"] = name
-    tell_of_subjects(estimator, X, owner, given=subject is not None)
-
-
-def tell_of_subjects(estimator: Any, X: Any, owner: str, *, given: bool = False) -> None:
-    """Where a column is called like an id and nobody said it is one; names are public, nothing else is looked at."""
+    # Where a column is called like an id and nobody said it is one; names are public, nothing else is looked at.
     listed = (column_names(X) if hasattr(X, "shape") else None) or ()
     names = [name for name in listed if name != getattr(estimator, "_subject_column", None)]
     words = (re.sub(r"(?<=[a-z])(?=[A-Z])|[\W_]+", " ", str(name)).strip().lower() for name in names)
     named = [name for name, said in zip(names, words, strict=True) if _SAYS_WHOSE.match(said)]
     if not named:
         return
-    takes = "subject" in inspect.signature(estimator.fit).parameters
-    how = (
-        f"fit(..., subject={named[0]!r}) protects"
-        if takes
-        else "private classifiers, regressors and generators protect"
-    )
+    how, more = "private classifiers, regressors and generators protect", " (subject=)"
+    if "subject" in inspect.signature(estimator.fit).parameters:
+        how, more = f"fit(..., subject={named[0]!r}) protects", ""
     says = (
         f"If a person has several rows, the epsilon of {owner} covers one row only, and the person is protected less: "
-        f"{how} all rows of a person together{'' if takes else ' (subject=)'}. If each person has one row, leave the "
-        "column out."
+        f"{how} all rows of a person together{more}. If each person has one row, leave the column out."
     )
-    if given:
+    if subject is not None:
         says = (
             f"The model learns from it like from any feature. Leave it out, or pass subject={named[0]!r} where it "
             "holds the ids."

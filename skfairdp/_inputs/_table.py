@@ -27,8 +27,7 @@ LARGEST_PUBLIC = 1e100
 def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_groups: bool, private: bool) -> Table:
     """Read the X of a fit, and begin the list of public facts with its shape."""
     table = read_columns(estimator, X, reset=True, with_groups=with_groups)
-    names = getattr(estimator, "feature_names_in_", None)
-    shape = getattr(estimator, "n_features_in_", None) if names is None else names
+    shape = getattr(estimator, "feature_names_in_", getattr(estimator, "n_features_in_", None))
     if table.raw is None:
         reads.note("columns of X", "read", shape, "their number and names are public")
     elif private:
@@ -86,11 +85,8 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: 
 def without_subject(estimator: BaseEstimator, X: Any) -> Any:
     """The table without the column that names subjects, which is no feature; as it is where there is none."""
     column = getattr(estimator, "_subject_column", None)
-    return (
-        X
-        if column is None or column not in (_utils.column_names(X) or [])
-        else _utils.as_pandas(X).drop(columns=column)
-    )
+    is_there = column is not None and column in (_utils.column_names(X) or [])
+    return _utils.as_pandas(X).drop(columns=column) if is_there else X
 
 
 def check_public_columns(owner: str, names: Any, n_columns: int, public: Any, name: str = "X_public") -> None:

@@ -1,5 +1,6 @@
 """Which part or fold a row belongs to: a keyed hash of its public key, the same on every engine."""
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skfairdp._rows._source import Chunk, Made, PartWork, RowsOfAnother, RowSource, Split, Sum
+from skfairdp._rows._source import Chunk, Made, PartWork, RowSource, Split, Sum
 from skfairdp._typing import Array, Ints
 from skfairdp._utils import texts_of_ids
 
@@ -55,28 +56,13 @@ class KeyedRows:
         self.rows, self.key = rows, key
 
 
-class KeyedSource(RowsOfAnother):
+def with_key(source: RowSource, key: str) -> RowSource:
     """What reads the rows of a :class:`KeyedRows`."""
-
-    def __init__(self, key: str, source: RowSource) -> None:
-        super().__init__(source)
-        self.key = key
-        if self.key not in self.source.columns:
-            raise ValueError(
-                f"The 'key' parameter of KeyedRows must be a column of the rows. Got {self.key!r} instead."
-            )
-
-    def chunks(self) -> Iterator[Chunk]:
-        return self.source.chunks()
-
-    def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
-        return self.source.map_reduce(function, add)
-
-    def each(self, function: Callable[[Chunk], Made]) -> Iterator[Made]:
-        return self.source.each(function)
-
-    def by_part(self, work: PartWork[Sum]) -> Sum | None:
-        return self.source.by_part(work)
+    if key not in source.columns:
+        raise ValueError(f"The 'key' parameter of KeyedRows must be a column of the rows. Got {key!r} instead.")
+    keyed = copy.copy(source)
+    keyed.key = key
+    return keyed
 
 
 def keyed_by_subject(source: RowSource, subject: Any, owner: str) -> RowSource:
@@ -91,7 +77,7 @@ def keyed_by_subject(source: RowSource, subject: Any, owner: str) -> RowSource:
             f"X of {owner} is KeyedRows with key={source.key!r}, and 'subject' names {subject!r}. Each of them "
             "assigns rows to teachers: name the same column, or pass the rows without KeyedRows."
         )
-    source = source if source.key == subject else KeyedSource(subject, source)
+    source = source if source.key == subject else with_key(source, subject)
     source.shows_number = False
     return source
 
@@ -200,23 +186,31 @@ class SubjectFolds:
 Rule = FoldRule | SubjectFolds
 
 
-class FoldRows(RowsOfAnother):
+def _of_source(name: str) -> Any:
+    """An attribute that is the one of the source below, and is set there."""
+    return property(lambda self: getattr(self.source, name), lambda self, value: setattr(self.source, name, value))
+
+
+class FoldRows(RowSource):
     """The rows of a source that are in a fold, or those that are not.
 
     Their number follows the keys: public; or, where a fold has the rows of some subjects, who of these have rows.
     """
 
+    n_rows: Any = 0
+    columns: Any = _of_source("columns")
+    knows_places: Any = _of_source("knows_places")
+    knows_numbers: Any = _of_source("knows_numbers")
+    verbose: Any = _of_source("verbose")
+    shows_number: Any = _of_source("shows_number")
+
     def __init__(
         self, source: RowSource, rule: Rule, fold: int, inside: bool, n_rows: int,
         listed: NDArray[np.uint64] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(source)
-        self.listed, self._n_rows = listed, n_rows
+        self.source, self.key, self.listed, self.n_rows = source, source.key, listed, n_rows
+        self.fewest_parts, self.spills, self.knows_order = source.fewest_parts, source.spills, source.knows_order
         self._kept = _Kept(rule, fold, inside)
-
-    @property
-    def n_rows(self) -> int:
-        return self._n_rows
 
     def chunks(self) -> Iterator[Chunk]:
         for chunk in self.source.chunks():

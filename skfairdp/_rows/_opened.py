@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from skfairdp._rows._keyed import KeyedRows, KeyedSource
+from skfairdp._rows._keyed import KeyedRows, with_key
 from skfairdp._rows._source import MOST_ROWS, Chunk, Made, RowSource, Sum, summed
 
 
@@ -101,7 +101,7 @@ def opened(X: Any) -> RowSource | None:
         return X
     if isinstance(X, KeyedRows):
         source = opened(X.rows)
-        return KeyedSource(X.key, FrameRows(X.rows) if source is None else source)
+        return with_key(FrameRows(X.rows) if source is None else source, X.key)
     kind, package = type(X).__name__, type(X).__module__.partition(".")[0]
     if isinstance(X, str | Path) or (package == "pyarrow" and kind.endswith("Dataset")):
         from skfairdp._rows._parquet import ParquetRows
@@ -189,16 +189,16 @@ class SparkRows(RowSource):
                 if len(table):
                     yield pd.DataFrame({"sum": [pickle.dumps((len(table), function(Chunk(table, ()))))]})
 
-        # Only what a task that ended yielded counts, however often Spark tried it.
-        rows = self.frame.mapInPandas(of_partition, "sum binary").toLocalIterator()
-        return self._shown(pickle.loads(row["sum"]) for row in rows)
+        return self._shown(self._yielded(of_partition))
 
     def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
         def of_partition(tables: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
             total = summed((function(Chunk(table, ())) for table in tables if len(table)), add)
             yield pd.DataFrame({"sum": [pickle.dumps(total)]})
 
-        # Only the result of a task that ended counts, however often Spark tried it.
+        return summed((value for value in self._yielded(of_partition) if value is not None), add)
+
+    def _yielded(self, of_partition: Callable[[Iterator[pd.DataFrame]], Iterator[pd.DataFrame]]) -> Iterator[Any]:
+        """Only what a task that ended yielded counts, however often Spark tried it."""
         rows = self.frame.mapInPandas(of_partition, "sum binary").toLocalIterator()
-        found = (pickle.loads(row["sum"]) for row in rows)
-        return summed((value for value in found if value is not None), add)
+        return (pickle.loads(row["sum"]) for row in rows)

@@ -11,7 +11,7 @@ import pyarrow.dataset
 import pyarrow.fs
 
 from skfairdp._rows._opened import as_pandas
-from skfairdp._rows._source import MOST_ROWS, Chunk, Made, RowSource, Sum, made_by_threads, summed
+from skfairdp._rows._source import MOST_ROWS, Chunk, Made, RowSource, made_by_threads
 
 _UUID = re.compile(r"(?=[0-9-]*[a-f])[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 
@@ -101,15 +101,6 @@ class ParquetRows(RowSource):
         of_groups = self._shown(made_by_threads(self._tasks(), of_group))
         return (value for values in of_groups for value in values)
 
-    def map_reduce(self, function: Callable[[Chunk], Sum], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
-        def of_group(task: tuple[Any, int]) -> tuple[int, Sum | None]:
-            lengths: list[int] = []
-            total = summed((function(_noted(chunk, lengths)) for chunk in self._read(task)), add)
-            return sum(lengths), total
-
-        of_groups = self._shown(made_by_threads(self._tasks(), of_group))
-        return summed((value for value in of_groups if value is not None), add)
-
 
 def _split(path: PurePosixPath) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """The name of a file in words and numbers, without what a writer draws at random."""
@@ -127,8 +118,3 @@ def _are_numbered(paths: list[PurePosixPath]) -> bool:
     in their order, and ``f.parquet`` beside ``m.parquet`` may be named after values."""
     names = [_split(path) for path in paths]
     return len({words for words, _ in names}) <= 1 and len({numbers for _, numbers in names}) == len(names)
-
-
-def _noted(chunk: Chunk, lengths: list[int]) -> Chunk:
-    lengths.append(len(chunk.table))
-    return chunk

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -43,9 +42,7 @@ class Spill:
     def __enter__(self) -> "Spill":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._waiting.clear()
         if self._file is not None:
             self._file.close()
@@ -218,46 +215,6 @@ class RowSource(ABC):
                 spill.add(rows, parts)
             parts_left = progress_bar(range(n_parts), desc="parts of X", total=n_parts, verbose=self.verbose)
             return summed((work.use(part, spill.read(part, work.dtype)) for part in parts_left), work.add)
-
-
-class RowsOfAnother(RowSource):
-    """A source over another one, with its columns, its bars and whatever else its engine decides."""
-
-    def __init__(self, source: RowSource) -> None:
-        self.source, self.key, self.listed = source, source.key, source.listed
-        self.fewest_parts, self.spills, self.knows_order = source.fewest_parts, source.spills, source.knows_order
-
-    @property
-    def knows_places(self) -> bool:
-        return self.source.knows_places
-
-    @property
-    def columns(self) -> list[Any]:
-        return self.source.columns
-
-    @property
-    def n_rows(self) -> int:
-        return self.source.n_rows
-
-    @property
-    def knows_numbers(self) -> bool:
-        return self.source.knows_numbers
-
-    @property
-    def verbose(self) -> int:
-        return self.source.verbose
-
-    @verbose.setter
-    def verbose(self, value: int) -> None:
-        self.source.verbose = value
-
-    @property
-    def shows_number(self) -> bool:
-        return self.source.shows_number
-
-    @shows_number.setter
-    def shows_number(self, value: bool) -> None:
-        self.source.shows_number = value
 
 
 class Tenths:

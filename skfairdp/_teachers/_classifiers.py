@@ -55,16 +55,13 @@ def as_classifiers(learner: Any, random_state: RandomStateLike = None) -> Any:
     if not hasattr(learner, "get_params"):
         return learner
     params = learner.get_params()
-    found = {n: v for n, v in params.items() if _is_net(v) and not _is_settings(n, learner, params)}
-    nets = {name: NetClassifier(net, random_state=random_state) for name, net in found.items()}
+    nets = {}
+    for name in filter(lambda name: _is_net(params[name]), params):
+        owner, _, last = name.rpartition("__")
+        kinds = type(params[owner] if owner else learner).__mro__
+        if last != "net" or not any(kind.__module__.partition(".")[0] == "skfairdp" for kind in kinds):
+            nets[name] = NetClassifier(params[name], random_state=random_state)
     return learner.set_params(**nets) if nets else learner
-
-
-def _is_settings(name: str, learner: Any, params: dict[str, Any]) -> bool:
-    """Whether this is the ``net`` of an estimator of this package."""
-    owner, _, last = name.rpartition("__")
-    kinds = type(params[owner] if owner else learner).__mro__
-    return last == "net" and any(kind.__module__.partition(".")[0] == "skfairdp" for kind in kinds)
 
 
 def _is_net(value: Any) -> bool:
@@ -128,17 +125,13 @@ class ClassifierEnsemble:
                 out += np.eye(n_classes)[self._votes(k, X)] if constant else rounded_down(self._shares(k, X), step)
         return out
 
-    def _predict(self, k: int, X: Any) -> Any:
-        estimator: Any = self.estimators[k]
-        return estimator.predict(X)
-
     def _votes(self, k: int, X: Any) -> NDArray[np.int32]:
-        constant = self.estimators[k]
-        if isinstance(constant, int):
-            return np.full(X.shape[0], constant, dtype=np.int32)
+        estimator: Any = self.estimators[k]
+        if isinstance(estimator, int):
+            return np.full(X.shape[0], estimator, dtype=np.int32)
         try:
             with silence():
-                return _as_codes(self._predict(k, X), X.shape[0], self.n_classes)
+                return _as_codes(estimator.predict(X), X.shape[0], self.n_classes)
         except _FAILURES:
             return np.full(X.shape[0], FALLBACK, dtype=np.int32)
 
@@ -151,10 +144,9 @@ class ClassifierEnsemble:
                     return np.eye(self.n_classes)[self._votes(k, X)]
                 columns = np.asarray(estimator.classes_, dtype=np.int64)
                 proba = _on_the_simplex(estimator.predict_proba(X))
-                if proba.shape != (X.shape[0], len(columns)) or len(np.unique(columns)) < len(columns):
-                    raise ValueError("not one column per class")
-                if columns.min() < 0:
-                    raise ValueError("not a class code")
+                fits = proba.shape == (X.shape[0], len(columns)) and len(np.unique(columns)) == len(columns)
+                if not fits or columns.min() < 0:
+                    raise ValueError("not one column per class code")
                 out[:, columns] = proba
         except _FAILURES:
             out[:], out[:, FALLBACK] = 0.0, 1.0

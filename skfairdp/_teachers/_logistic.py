@@ -85,18 +85,17 @@ class LogisticTeachers(BaseEstimator):
     def _fit_parts(self, X: Floats, y: Codes, parts: Parts, *, n_jobs: int | None, verbose: int) -> "LogisticEnsemble":
         """Fit every part; see :func:`fit_teachers`."""
         n_teachers, n_classes = parts.seen.shape
-        scored = np.zeros((n_teachers, n_classes), dtype=bool)
         coef = np.zeros((n_teachers, n_classes, X.shape[1]))
-        intercept = np.zeros((n_teachers, n_classes))
+        scored, intercept = np.zeros((n_teachers, n_classes), dtype=bool), np.zeros((n_teachers, n_classes))
         blocks = parts.blocks(self._teachers_per_task)
         units = np.ones(X.shape[1]) if self.scale is None else np.asarray(self.scale, dtype=np.float64)
         most, settings = self._batch_entries, (float(self.C), int(self.max_iter), float(self.tol))
-        rows = map(np.concatenate, (block.rows for block in blocks))
-        tasks = (
-            (X[of], y[of], np.array([len(part) for part in block.rows]), block.seen, units, most, settings)
-            for of, block in zip(rows, blocks, strict=True)
-        )
-        results = run_tasks(_fit_block, tasks, len(blocks), n_jobs=n_jobs, verbose=verbose)
+
+        def task(block: Parts) -> tuple[Any, ...]:
+            rows, sizes = np.concatenate(block.rows), np.array(list(map(len, block.rows)))
+            return X[rows], y[rows], sizes, block.seen, units, most, settings
+
+        results = run_tasks(_fit_block, map(task, blocks), len(blocks), n_jobs=n_jobs, verbose=verbose)
         start = 0
         for block, (owner, target, w, b) in zip(blocks, results, strict=True):
             scored[start + owner, target] = True
@@ -160,10 +159,8 @@ class LogisticEnsemble:
                     scores = self._scores(rows) + np.where(allowed, self.intercept[others][:, :, None], 0.0)
                     apart = np.where(allowed, _finite_expit(scores), 0.0)
                     sums = apart[:, :1].copy()
-                    for of_class in apart.transpose(1, 0, 2)[
-                        1:
-                    ]:  # one after the other, however many teachers there are
-                        sums += of_class[:, None]
+                    for k in range(1, n_classes):  # one after the other, however many teachers there are
+                        sums += apart[:, k : k + 1]
                     even = allowed / allowed.sum(axis=1, keepdims=True)
                     shares = np.where(sums > 0, apart / np.where(sums > 0, sums, 1.0), even)
                     total += rounded_down(shares, step).sum(axis=0)

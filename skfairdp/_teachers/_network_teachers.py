@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from skfairdp._docs import shared_docs
 from skfairdp._teachers._partition import Parts, check_number, numeric_rows, run_tasks
+from skfairdp._utils import invalid_parameter
 
 if TYPE_CHECKING:
     import torch
@@ -103,9 +104,7 @@ class MLPTeachers(_StackedTeachers):
         X = super()._validate(X)
         hidden = self.hidden
         if not isinstance(hidden, tuple | list) or not all(isinstance(h, int | np.integer) and h > 0 for h in hidden):
-            raise ValueError(
-                f"The 'hidden' parameter of MLPTeachers must be a tuple of positive integers. Got {hidden!r} instead."
-            )
+            raise invalid_parameter("hidden", "MLPTeachers", "a tuple of positive integers", hidden)
         if X.ndim != 2:
             raise ValueError(
                 f"X of MLPTeachers must have 2 dimensions, got {X.ndim}. Flatten the rows, or use ModuleTeachers."
@@ -232,9 +231,9 @@ def _run_stacks(
     threads, most = torch.get_num_threads(), n_tasks
     if torch.device(device).type != "cpu":
         n_jobs = most = 1
-    how: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "default_threads": min(threads, most)}
+    default = min(threads, most)
     try:
-        return run_tasks(_on_one_thread, tasks, n_tasks, **how)
+        return run_tasks(_on_one_thread, tasks, n_tasks, n_jobs=n_jobs, verbose=verbose, default_threads=default)
     finally:
         torch.set_num_threads(threads)
 

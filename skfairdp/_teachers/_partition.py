@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import RandomStateLike, progress_bar, public_generator, row_blocks, silence
+from skfairdp._utils import RandomStateLike, invalid_parameter, progress_bar, public_generator, row_blocks, silence
 
 Codes = NDArray[np.int64]
 # Votes counted at once: the temporary index array has two MiB, which a cache holds.
@@ -80,7 +80,7 @@ class Parts:
         Where the cuts fall depends on the number of teachers only, never on rows or on how many workers there are."""
         n_teachers = len(self.seeds)
         size = -(-n_teachers // -(-n_teachers // at_most))
-        runs = (slice(start, start + size) for start in range(0, n_teachers, size))
+        runs = map(slice, range(0, n_teachers, size), range(size, n_teachers + size, size))
         return [Parts(self.rows[run], self.seeds[run], self.seen[run]) for run in runs]
 
 
@@ -128,7 +128,7 @@ def rounded_down(values: NDArray[np.float64], step: float | None) -> NDArray[np.
 def check_count(name: str, value: object, owner: str, *, lowest: int) -> None:
     """Raise a ValueError unless ``value`` is an integer of at least ``lowest``."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < lowest:
-        raise ValueError(f"The '{name}' parameter of {owner} must be an integer >= {lowest}. Got {value!r} instead.")
+        raise invalid_parameter(name, owner, f"an integer >= {lowest}", value)
 
 
 def run_tasks(
@@ -169,10 +169,9 @@ def check_number(
     kind = numbers.Integral if integer else numbers.Real
     good = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
     if not good or (above is not None and value <= above) or (least is not None and value < least):
-        raise ValueError(
-            f"The '{name}' parameter of {type(owner).__name__} must be {'an integer' if integer else 'a float'} "
-            f"in the range {f'({above}' if above is not None else f'[{least}'}, inf). Got {value!r} instead."
-        )
+        low = f"[{least}" if above is None else f"({above}"
+        must = f"{'an integer' if integer else 'a float'} in the range {low}, inf)"
+        raise invalid_parameter(name, type(owner).__name__, must, value)
 
 
 def numeric_rows(X: Any, *, owner: str, n_features: int | None = None, allow_nd: bool = False) -> NDArray[np.floating]:

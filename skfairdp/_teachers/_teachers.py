@@ -219,7 +219,10 @@ def streamed_votes(
     set of its rows, in whatever order an engine hands them on. How many parts there are follows ``n_units``. The number
     of rows decides nothing but whether (3) notices that the source has changed.
     """
-    learns, columns = _Votes(teacher, queries, n_classes, n_jobs), (*schema.features, *filter(None, [schema.label]))
+    columns, learns = (
+        (*schema.features, *filter(None, [schema.label])),
+        partial(_votes, teacher, queries, n_classes, n_jobs),
+    )
     return streamed_counts(learns, source, columns=columns, schema=schema, n_features=queries.shape[1], **how)
 
 
@@ -273,7 +276,7 @@ def streamed_class_counts(source: RowSource, schema: Schema, owner: str, n_subje
     """
     if n_subjects is not None:
         return counted_once(_classes_of, source, schema, owner, n_subjects)
-    counts = source.map_reduce(_ClassesOfAChunk(schema, owner), operator.add)
+    counts = source.map_reduce(partial(_classes_of_chunk, schema, owner), operator.add)
     if counts is None or int(counts.sum()) != source.n_rows:
         raise other_rows(owner)
     return counts
@@ -296,23 +299,15 @@ def counted_once(
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _ClassesOfAChunk:
-    """What counts the classes of a chunk: public, and pickled for engines that run elsewhere."""
-
-    schema: Schema
-    owner: str
-
-    def __call__(self, chunk: Chunk) -> Codes:
-        raw = RawTable.read(self.schema, chunk.table, owner=self.owner, may_be_empty=True)
-        return np.bincount(raw.labels(), minlength=len(raw.classes))
-
-
 _COUNTED_APART = 64  # parts of subjects, where there are so many that they are counted in parts
 
 
-def _classes_of(raw: RawTable, hashes: NDArray[np.uint64], seeds: Codes) -> Codes:
+def _classes_of(raw: RawTable, *_: Any) -> Codes:
     return np.bincount(raw.labels(), minlength=len(raw.classes))
+
+
+def _classes_of_chunk(schema: Schema, owner: str, chunk: Chunk) -> Codes:
+    return _classes_of(RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True))
 
 
 def bytes_on_disk(schema: Schema, n_rows: int, *, groups: bool = False) -> int:
@@ -325,21 +320,14 @@ def _dtype(compact: CompactRows) -> np.dtype[Any]:
     return np.dtype([("hash", np.uint64), *compact.fields])
 
 
-@dataclass(frozen=True)
-class _Votes:
-    """Teachers of the label, and their votes on queries."""
-
-    teacher: Any
-    queries: NDArray[np.float64]
-    n_classes: int
-    n_jobs: int | None
-
-    def __call__(self, raw: RawTable, teachers: Codes, seeds: Codes) -> Codes:
-        fitted = fit_teachers(
-            self.teacher, raw.features, raw.labels(), teachers, n_teachers=len(seeds), n_classes=self.n_classes,
-            seeds=seeds, n_jobs=self.n_jobs,
-        )  # fmt: skip
-        return vote_histogram(fitted.predict(self.queries), self.n_classes)
+def _votes(
+    teacher: Any, queries: NDArray[np.float64], n_classes: int, n_jobs: int | None,
+    raw: RawTable, teachers: Codes, seeds: Codes,
+) -> Codes:  # fmt: skip
+    """Train teachers of the label, and count their votes on queries."""
+    how: dict[str, Any] = {"n_classes": n_classes, "seeds": seeds, "n_jobs": n_jobs}
+    fitted = fit_teachers(teacher, raw.features, raw.labels(), teachers, n_teachers=len(seeds), **how)
+    return vote_histogram(fitted.predict(queries), n_classes)
 
 
 @dataclass(frozen=True)

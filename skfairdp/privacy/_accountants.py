@@ -1,5 +1,6 @@
 """From an event to ε: one function, the tightest proven accountant for what the event contains."""
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, reduce
@@ -102,7 +103,9 @@ def _bounds(event: DpEvent, delta: float, accountant: str, coarseness: int = 1) 
     leaves = _events.flatten(event)
     elementary = [*_elementary(leaves)]
     types = {*map(type, elementary)}
-    if any(map(_is_bare, elementary)):
+    noises = (getattr(getattr(leaf, "event", leaf), "noise_multiplier", None) for leaf in elementary)
+    losses = (pure_epsilon(leaf) for leaf in elementary if isinstance(leaf, _PURE))
+    if dpa.NonPrivateDpEvent in types or 0 in noises or math.inf in losses:
         return {"none": math.inf}
     key = tuple(sorted(leaves.items(), key=repr))
     kinds = tuple(_ACCOUNTANTS) if accountant == "auto" else (accountant,)
@@ -190,15 +193,6 @@ def _elementary(leaves: Iterable[DpEvent]) -> Iterator[DpEvent]:
             yield from _elementary(_events.flatten(inner))
 
 
-def _is_bare(leaf: DpEvent) -> bool:
-    """Whether a release has no noise at all."""
-    if isinstance(leaf, dpa.PoissonSampledDpEvent):
-        leaf = leaf.event
-    if isinstance(leaf, dpa.GaussianDpEvent | dpa.LaplaceDpEvent):
-        return bool(leaf.noise_multiplier == 0)
-    return isinstance(leaf, dpa.NonPrivateDpEvent) or pure_epsilon(leaf) == math.inf
-
-
 def _leaves_of(event: DpEvent) -> Leaves:
     return tuple(_events.flatten(event).items())
 
@@ -210,9 +204,10 @@ def _gdp_bound(leaves: Leaves, delta: float) -> float | None:
 
 @lru_cache(maxsize=1024)
 def _rdp_bound(leaves: Leaves, delta: float) -> float | None:
+    types = {*map(type, dict(leaves))}
     if not leaves:
         return 0.0
-    if not all(isinstance(leaf, _LIBRARY) for leaf, _ in leaves) or not any(_is_sampled(leaf) for leaf, _ in leaves):
+    if dpa.PoissonSampledDpEvent not in types or not types <= {*_LIBRARY}:
         return _smallest_over_orders(leaves, delta)
     if any(_noise_of(leaf) < _LEAST_NOISE for leaf, _ in leaves if _is_sampled(leaf)):
         return math.inf
@@ -242,33 +237,30 @@ def _smallest_over_orders(leaves: Leaves, delta: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _pld_bound(leaves: Leaves, delta: float, coarseness: int = 1) -> float | None:
-    if any(isinstance(leaf, WorstOf) for leaf, _ in leaves):
+    types = {*map(type, dict(leaves))}
+    if WorstOf in types:
         return _worst_pld_bound(leaves, delta, coarseness)
-    if any(isinstance(leaf, dpa.RepeatAndSelectDpEvent) for leaf, _ in leaves) or not any(
-        isinstance(leaf, _SAMPLED_OR_PURE) for leaf, _ in leaves
-    ):
-        return None  # for Gaussians the closed form is exact, and for bits the envelope curve is the Gaussian's
-    if any(isinstance(leaf, _events.DiscreteGaussian) for leaf, _ in leaves):
+    # For Gaussians the closed form is exact, and for bits the envelope curve is the Gaussian's.
+    if types.isdisjoint(_SAMPLED_OR_PURE) or types & {dpa.RepeatAndSelectDpEvent, _events.DiscreteGaussian}:
         return None
     charged, leaves = _charged_as_pure(leaves)
     if all(isinstance(leaf, dpa.GaussianDpEvent) for leaf, _ in leaves):
-        return _with(charged, _gdp_bound(leaves, delta) or 0.0)
-    bounds = [_inclusion_bound(leaves, delta)]
-    try:
-        bounds.append(_loss_bound(leaves, delta, coarseness))
-    except OverflowError:  # a loss so large that dp-accounting takes no exponential of it
-        bounds.append(math.inf)
-    return _with(charged, min(bound for bound in bounds if bound is not None))
+        epsilon = _gdp_bound(leaves, delta) or 0.0
+    else:
+        epsilon = _inclusion_bound(leaves, delta)
+        with contextlib.suppress(OverflowError):  # a loss so large that dp-accounting takes no exponential of it
+            epsilon = min(epsilon, _loss_bound(leaves, delta, coarseness))
+    return (charged + epsilon) * _UP if charged else epsilon
 
 
-def _inclusion_bound(leaves: Leaves, delta: float) -> float | None:
-    """From how often a record is sampled, and the Gaussians that are left then."""
+def _inclusion_bound(leaves: Leaves, delta: float) -> float:
+    """From how often a record is sampled, and the Gaussians that are left then; inf where other releases are left."""
     sampled = [(leaf, times) for leaf, times in leaves if _is_sampled(leaf)]
     rest = _mu_squared(tuple(pair for pair in leaves if pair not in sampled))
     if rest is None or not sampled or math.isinf(rest):
-        return None
-    far = ((leaf, getattr(leaf, "difference", 1.0) / _noise_of(leaf), int(times)) for leaf, times in sampled)
-    releases = [(float(leaf.sampling_probability), reach, times) for leaf, reach, times in far]
+        return math.inf
+    reaches = [getattr(leaf, "difference", 1.0) / _noise_of(leaf) for leaf, _ in sampled]
+    releases = [(float(one.sampling_probability), far, int(n)) for (one, n), far in zip(sampled, reaches, strict=True)]
     return _divergences.inclusion_epsilon(releases, delta, rest)
 
 
@@ -295,7 +287,7 @@ def _loss_bound(leaves: Leaves, delta: float, coarseness: int) -> float:
     finite = 1.0
     for leaf, times in leaves:
         if not isinstance(leaf, dpa.GaussianDpEvent):
-            finite *= (1 - dpa.infinite_mass(_pld_of(leaf, grid))) ** times
+            finite *= (1 - float(_pld_of(leaf, grid).get_delta_for_epsilon(math.inf))) ** times
     if 1 - finite > delta:
         # Losses beyond the widest grid make up more than δ. dp-accounting breaks where next to no mass is left.
         return math.inf
@@ -329,10 +321,6 @@ def _charged_as_pure(leaves: Leaves) -> tuple[float, Leaves]:
     return math.fsum(tiny.values()), tuple((leaf, times) for leaf, times in leaves if leaf not in tiny)
 
 
-def _with(charged: float, epsilon: float) -> float:
-    return (charged + epsilon) * _UP if charged else epsilon
-
-
 @lru_cache(maxsize=8)
 def _pld_of(leaf: DpEvent, grid: float) -> Any:
     """The privacy loss distribution of one release on the grid."""
@@ -341,7 +329,12 @@ def _pld_of(leaf: DpEvent, grid: float) -> Any:
         losses = np.arange(-half_width, half_width + 1) * grid
         return dpa.pld_from_deltas(_divergences.bit_deltas(leaf, losses), half_width, grid)
     if isinstance(leaf, _events.ReplaceSampledGaussian):
-        return _replace_sampled_pld(leaf, grid)
+        leaf = attr.evolve(leaf, noise_multiplier=_noise_of(leaf))
+        if leaf.difference == 2:
+            return dpa.gaussian_pld(leaf.noise_multiplier, grid, leaf.sampling_probability, replaced=True)
+        half_width = math.ceil(_divergences.largest_loss(leaf) / grid) + 1
+        losses = np.arange(-half_width, half_width + 1, dtype=np.float64) * grid
+        return dpa.pld_from_deltas(_divergences.replace_sampled_deltas(leaf, losses), half_width, grid)
     if isinstance(leaf, dpa.LaplaceDpEvent):
         return dpa.from_laplace_mechanism(leaf.noise_multiplier, value_discretization_interval=grid)
     if isinstance(leaf, dpa.RandomizedResponseDpEvent):
@@ -367,15 +360,6 @@ def _worst(costs: list[float | None]) -> float | None:
     """Of the options of a worst case; None where one of them has no such cost."""
     known = [cost for cost in costs if cost is not None]
     return max(known) if len(known) == len(costs) else None
-
-
-def _replace_sampled_pld(leaf: _events.ReplaceSampledGaussian, grid: float) -> dpa.PrivacyLossDistribution:
-    leaf = attr.evolve(leaf, noise_multiplier=_noise_of(leaf))
-    if leaf.difference == 2:
-        return dpa.gaussian_pld(leaf.noise_multiplier, grid, leaf.sampling_probability, replaced=True)
-    half_width = math.ceil(_divergences.largest_loss(leaf) / grid) + 1
-    losses = np.arange(-half_width, half_width + 1, dtype=np.float64) * grid
-    return dpa.pld_from_deltas(_divergences.replace_sampled_deltas(leaf, losses), half_width, grid)
 
 
 def _pure_bound(leaves: Leaves, delta: float) -> float | None:
@@ -405,7 +389,7 @@ def rdp_of(event: DpEvent, orders: NDArray[np.float64]) -> NDArray[np.float64]:
     orders = np.asarray(orders, dtype=float)
     if not np.all(orders > 1):
         raise ValueError("Rényi orders must be greater than 1.")
-    return _rdp(tuple(_events.flatten(event).items()), orders)
+    return _rdp(_leaves_of(event), orders)
 
 
 def _rdp(leaves: Leaves, orders: NDArray[np.float64]) -> NDArray[np.float64]:

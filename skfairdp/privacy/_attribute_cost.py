@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Callable
-from decimal import Context, Decimal, localcontext
-from fractions import Fraction
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from numbers import Integral, Real
 from typing import Any
 
@@ -191,35 +190,23 @@ def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float
     epsilon, delta, size = float(epsilon), float(delta), int(size)
     if size == 1:
         return epsilon, delta
-    total = _times(epsilon, size)
+    with localcontext(Context(prec=1200, rounding=ROUND_CEILING)):  # all digits of a float and of an integer beside it
+        total, plain = (_rounded_up(Decimal(value) * size) for value in (epsilon, delta))
     if delta == 0:
         return total, 0.0
     if epsilon == 0:
-        return total, min(1.0, _times(delta, size))
+        return total, min(1.0, plain)
     if total > 1600:  # the largest term of the sum is at least e^800, above one over the smallest float
         return total, 1.0
     with localcontext(Context(prec=60 - min(Decimal(epsilon).adjusted(), 0))):  # of e^ε - 1 sixty digits are left
         one, several = Decimal(epsilon).exp() - 1, (Decimal(epsilon) * size).exp() - 1
-        return total, _rounded_up(Decimal(delta) * several / one * (1 + Decimal("1e-50")))
+        return total, min(1.0, _rounded_up(Decimal(delta) * several / one * (1 + Decimal("1e-50"))))
 
 
 def _rounded_up(value: Decimal) -> float:
-    """The next float that is no smaller, up to 1."""
+    """The next float that is no smaller."""
     nearest = float(value)
-    return min(1.0, nearest if Decimal(nearest) >= value else math.nextafter(nearest, math.inf))
-
-
-def _times(value: float, size: int) -> float:
-    """The product, rounded up."""
-    if math.isinf(value):
-        return value
-    try:
-        product = value * size
-    except OverflowError:
-        return math.inf
-    if math.isinf(product):
-        return product
-    return product if Fraction(product) >= Fraction(value) * size else math.nextafter(product, math.inf)
+    return nearest if Decimal(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def _check_real(value: float, name: str, allowed: str, low: float, high: float) -> None:

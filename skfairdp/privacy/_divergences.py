@@ -346,24 +346,19 @@ _SPLITS = (0.5, 0.2, 0.05, 0.8, 0.95)  # shares of δ for "more than k samplings
 # ---- inclusions --------------------------------------------------------------------------------------------------
 def inclusion_epsilon(releases: Sequence[tuple[float, float, int]], delta: float, rest: float = 0.0) -> float:
     """ε at δ of releases (q, contribution over noise, steps) and of Gaussians with μ² = ``rest``: an upper bound."""
-    return min(_included(releases, delta, share, rest) for share in _SPLITS)
-
-
-def _included(releases: Sequence[tuple[float, float, int]], delta: float, share: float, rest: float) -> float:
-    left, squared = delta * (1 - 2.0**-40), rest
-    for q, reach, steps in releases:
-        most = _most_inclusions(q, steps, share * delta / len(releases))
-        left -= float(binom.sf(most, steps, q)) * (1 + 1e-6)
-        squared += most * reach * reach
-    return gdp_epsilon(math.sqrt(squared) * (1 + 2.0**-46), left) if left > 0 else math.inf
-
-
-def _most_inclusions(q: float, steps: int, delta: float) -> int:
-    """The fewest samplings, at least one, that are exceeded with probability ``delta`` at most."""
-    most = int(min(max(binom.isf(delta, steps, q), 1), steps)) if q < 1 else steps
-    while most < steps and binom.sf(most, steps, q) > delta:
-        most += 1
-    return most
+    best = math.inf
+    for share in _SPLITS:
+        left, squared, allowed = delta * (1 - 2.0**-40), rest, share * delta / len(releases)
+        for q, reach, steps in releases:
+            # The fewest samplings, at least one, that are exceeded with this probability at most.
+            most = int(min(max(binom.isf(allowed, steps, q), 1), steps)) if q < 1 else steps
+            while most < steps and binom.sf(most, steps, q) > allowed:
+                most += 1
+            left -= float(binom.sf(most, steps, q)) * (1 + 1e-6)
+            squared += most * reach * reach
+        if left > 0:
+            best = min(best, gdp_epsilon(math.sqrt(squared) * (1 + 2.0**-46), left))
+    return best
 
 
 # ---- losses ------------------------------------------------------------------------------------------------------

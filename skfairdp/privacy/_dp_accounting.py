@@ -101,11 +101,6 @@ def self_compose(pld: PrivacyLossDistribution, times: int) -> PrivacyLossDistrib
         return pld if times == 1 else pld.self_compose(times, tail_mass_truncation=TAIL_MASS)
 
 
-def infinite_mass(pld: PrivacyLossDistribution) -> float:
-    """Mass of the losses that are infinite: no ε holds at a smaller δ."""
-    return float(pld.get_delta_for_epsilon(math.inf))
-
-
 def epsilon_from_pld(pld: PrivacyLossDistribution, delta: float, compositions: int = 1) -> float:
     """Smallest ε of a distribution at δ, rounded up; inf where none exists.
 

@@ -153,19 +153,17 @@ class PrivacyLedger:
         self._owner = os.getpid()
         self._mutex = threading.RLock()
         if path is not None:
-            self._open(LedgerFile.named(path))
+            file = LedgerFile.named(path)
+            if not file.create(self._chain):
+                self._chain = Chain.empty(self.epsilon, self.delta, None)
+            self._file = file
+            with self._locked():
+                pass  # an existing file that is damaged or of another budget is refused at once
+            if self._chain.identity == "":
+                warnings.warn(_WITHOUT_IDENTITY.format(path=file.path), PrivacyLeakWarning, stacklevel=2)
+            _OPEN[str(file.path)] = self
         with _REGISTRY_LOCK:
             _LIVE.add(self)
-
-    def _open(self, file: LedgerFile) -> None:
-        if not file.create(self._chain):
-            self._chain = Chain.empty(self.epsilon, self.delta, None)
-        self._file = file
-        with self._locked():
-            pass  # an existing file that is damaged or of another budget is refused at once
-        if self._chain.identity == "":
-            warnings.warn(_WITHOUT_IDENTITY.format(path=file.path), PrivacyLeakWarning, stacklevel=3)
-        _OPEN[str(file.path)] = self
 
     # ------------------------------------------------------------------ as a block
 
@@ -577,10 +575,6 @@ def _before_fork() -> None:
         ledger._before_fork()
 
 
-def _after_fork_in_parent() -> None:
-    _REGISTRY_LOCK.release()
-
-
 def _after_fork_in_child() -> None:
     global _REGISTRY_LOCK
     _REGISTRY_LOCK = threading.Lock()
@@ -589,7 +583,8 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+    in_parent = {"after_in_parent": lambda: _REGISTRY_LOCK.release()}
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child, **in_parent)
 
 
 def reopen(path: str, epsilon: float, delta: float, count: int = 0, head: str = "") -> PrivacyLedger:

@@ -25,8 +25,8 @@ from skfairdp.exceptions import LedgerError
 from skfairdp.privacy._accountants import epsilon_of
 from skfairdp.privacy._attribute_cost import counted_for
 from skfairdp.privacy._dp_accounting import DpEvent
-from skfairdp.privacy._events import check_event, compose, event_from_dict, event_to_dict
-from skfairdp.privacy._report import PROTECTS, NeighboringRelation, Protects, common_relation, unit_and_relation
+from skfairdp.privacy._events import compose, event_from_dict, event_to_dict
+from skfairdp.privacy._report import PROTECTS, NeighboringRelation, Protects, check_guarantee, common_relation
 
 FORMAT = "skfairdp-ledger-2"
 _FIRST_FORMAT = (
@@ -70,12 +70,9 @@ class LedgerEntry:
                 raise ValueError(f"{name} must be a str. Got {getattr(self, name)!r} instead.")
         if isinstance(self.releases, str) or not all(isinstance(release, str) for release in self.releases):
             raise ValueError(f"releases must be a sequence of str. Got {self.releases!r} instead.")
-        protects, relation = unit_and_relation(self.protects, self.neighboring_relation)
-        check_event(self.event, relation)
+        protects, relation = check_guarantee(self)
         if self.rows_of and not relation.of_subjects:
             raise ValueError(f"rows_of must be '' unless one subject is protected, and here it is one {protects}.")
-        object.__setattr__(self, "protects", protects)
-        object.__setattr__(self, "neighboring_relation", relation)
         object.__setattr__(self, "releases", tuple(self.releases))
 
     @property

@@ -25,6 +25,12 @@ _DYADIC = 1024.0
 _RATES = 2**40
 
 
+def _check_positive(**figures: float) -> None:
+    for name, value in figures.items():
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name} must be positive and finite. Got {value!r} instead.")
+
+
 @dataclass(frozen=True)
 class _Noise:
     """A noise scale, a noise distribution, and the relation under which the sensitivity holds."""
@@ -36,8 +42,7 @@ class _Noise:
     def __post_init__(self) -> None:
         if self.noise not in ("gaussian", "discrete_gaussian"):
             raise ValueError(f"noise must be 'gaussian' or 'discrete_gaussian'. Got {self.noise!r} instead.")
-        if not (self.sigma > 0 and math.isfinite(self.sigma)):
-            raise ValueError(f"sigma must be positive and finite. Got {self.sigma!r} instead.")
+        _check_positive(sigma=self.sigma)
         if self.noise == "discrete_gaussian":
             # Few binary digits keep the exact sampler's integers small. Rounded up: more noise, accounted as such.
             object.__setattr__(self, "sigma", math.ceil(self.sigma * _DYADIC) / _DYADIC)
@@ -106,8 +111,7 @@ class GaussianMechanism(_OfValues, _Noise):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.sensitivity > 0 and math.isfinite(self.sensitivity)):
-            raise ValueError(f"sensitivity must be positive and finite. Got {self.sensitivity!r} instead.")
+        _check_positive(sensitivity=self.sensitivity)
 
     @property
     def event(self) -> DpEvent:
@@ -160,8 +164,7 @@ class ExponentialMechanism:
     relation: NeighboringRelation | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not 0 < self.mu < math.inf:
-            raise ValueError(f"mu must be positive and finite. Got {self.mu!r} instead.")
+        _check_positive(mu=self.mu)
 
     @property
     def sigma(self) -> float:
@@ -352,8 +355,7 @@ class LaplaceCounts(_OfValues):
     relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE
 
     def __post_init__(self) -> None:
-        if not (self.scale > 0 and math.isfinite(self.scale)):
-            raise ValueError(f"scale must be positive and finite. Got {self.scale!r} instead.")
+        _check_positive(scale=self.scale)
         if self.n_kinds < 2:
             raise ValueError(f"n_kinds must be at least 2. Got {self.n_kinds!r} instead.")
         object.__setattr__(self, "scale", math.ceil(self.scale / self.grid) * self.grid)
@@ -480,32 +482,28 @@ def _search(excess: Callable[[float], float], guess: float, rtol: float, max_noi
     step = 1.02 if abs(high_excess) < 0.02 else 1.1  # a bad guess is left behind in doubling strides
     if -rtol <= high_excess <= 0:
         return high
-    if high_excess > 0:
-        while high_excess > 0:
-            low, low_excess = high, high_excess
-            high *= step
-            step *= step
-            if high > max_noise:
-                return math.inf
-            high_excess = excess(high)
-    else:
+    low, low_excess = high, high_excess
+    while high_excess > 0:
         low, low_excess = high, high_excess
-        while low_excess <= 0:
-            high, high_excess = low, low_excess
-            low /= step
-            step *= step
-            if low < 1e-9:
-                return high
-            low_excess = excess(low)
+        high *= step
+        step *= step
+        if high > max_noise:
+            return math.inf
+        high_excess = excess(high)
+    while low_excess <= 0:
+        high, high_excess = low, low_excess
+        low /= step
+        step *= step
+        if low < 1e-9:
+            return high
+        low_excess = excess(low)
     # False position in logarithms needs few evaluations of a smooth curve; bisection guards it.
     for iteration in range(60):
         if high <= low * (1 + rtol) or high_excess >= -rtol:
             break
-        if iteration % 3 < 2 and math.isfinite(low_excess):
-            share = low_excess / (low_excess - high_excess) if low_excess > high_excess else 0.5
-            share = min(max(share, 0.02), 0.98)
-        else:
-            share = 0.5
+        share = 0.5
+        if iteration % 3 < 2 and high_excess < low_excess < math.inf:
+            share = min(max(low_excess / (low_excess - high_excess), 0.02), 0.98)
         middle = low * (high / low) ** share
         middle_excess = excess(middle)
         if middle_excess <= 0:
@@ -525,8 +523,7 @@ def smooth_sensitivity_release(value: float, scale: float) -> float:
 
 def smooth_sensitivity_release_cost(order: float, beta: float, sigma: float) -> float:
     """Rényi cost of publishing a value plus ``smooth sensitivity * N(0, sigma²)`` (Theorem 23)."""
-    if not (sigma > 0 and math.isfinite(sigma)):
-        raise ValueError(f"sigma must be positive and finite. Got {sigma!r} instead.")
+    _check_positive(sigma=sigma)
     if not (beta >= 0 and math.isfinite(beta)):
         raise ValueError(f"beta must be at least 0 and finite. Got {beta!r} instead.")
     limit = math.inf if beta == 0 else 1 / (2 * beta)
@@ -602,17 +599,16 @@ class RandomizedResponse(_OfValues):
 
     def noisy(self, source: NoiseSource, codes: ArrayLike) -> NDArray[np.int64]:
         """What ``source.release`` lets out: some rows at a time, in one release."""
-        codes = self._check(codes)
-        blocks = [codes[start : start + _AT_ONCE] for start in range(0, len(codes), _AT_ONCE)]
-        return np.concatenate([codes[:0], *(self._answers(source, block) for block in blocks)])
-
-    def _answers(self, source: NoiseSource, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        words = source.words(len(codes))
+        answers = self._check(codes)
         per_lie, lies = np.uint64(self._words_per_lie), np.uint64((self.n_values - 1) * self._words_per_lie)
-        # Number r of the other values, in their order; those from the true one on are shifted past it.
-        other = np.minimum(words // per_lie, np.uint64(self.n_values)).astype(np.int64)
-        other += other >= codes
-        return np.where(words < lies, other, codes)
+        for start in range(0, len(answers), _AT_ONCE):
+            block = answers[start : start + _AT_ONCE]  # a view of a copy
+            words = source.words(len(block))
+            # Number r of the other values, in their order; those from the true one on are shifted past it.
+            other = np.minimum(words // per_lie, np.uint64(self.n_values)).astype(np.int64)
+            other += other >= block
+            np.copyto(block, other, where=words < lies)
+        return answers
 
     def weights(self, released: ArrayLike) -> NDArray[np.float64]:
         """Return what stands for the unknown membership: its expectation over the noise is the true one, exactly.
@@ -675,7 +671,7 @@ class CommonValues:
     def __post_init__(self) -> None:
         if not 0 < self.failure < 0.5:
             raise ValueError(f"failure must lie in (0, 1/2). Got {self.failure!r} instead.")
-        self._counts  # noqa: B018  # refuses a sigma that is none
+        _check_positive(sigma=self.sigma)
 
     @property
     def event(self) -> DpEvent:

@@ -151,35 +151,34 @@ class SecondOpinion:
             if delta <= self.disclosed:
                 return math.inf
             delta = (delta - self.disclosed) / (1 - self.disclosed)  # δ = P + (1 - P) δ of the rest
-        best = math.inf
+        pure = _pure(self.releases)
+        best = math.inf if pure is None else pure
         coarse, fine = (partial(self._by_losses, fineness=fineness) for fineness in _GRIDS)
-        for route in (self._pure, self._gaussian, self._inclusions, coarse, self._renyi, fine):
-            bound = route(delta)
-            best = best if bound is None else min(best, bound)
+        routes = (self._gaussian, self._inclusions, coarse, self._renyi, fine)
+        for route in routes if delta > 0 else ():
             if best <= claim:
                 break
+            bound = route(delta)
+            best = best if bound is None else min(best, bound)
         return best
-
-    def _pure(self, delta: float) -> float | None:
-        return _pure(self.releases)
 
     def _gaussian(self, delta: float) -> float | None:
         mu = self._rest_mu
-        if mu is None or delta == 0:
-            return None
-        return mu if mu == 0 or math.isinf(mu) else float(dp.get_epsilon_gaussian(1 / mu, delta, tol=1e-13))
+        if mu is None or mu == 0 or math.isinf(mu):
+            return mu
+        return float(dp.get_epsilon_gaussian(1 / mu, delta, tol=1e-13))
 
     def _inclusions(self, delta: float) -> float | None:
         """All that was sampled at most so often is a plain Gaussian; more often happens with a share of δ."""
-        if delta == 0:
-            return None
         bounds = [_inclusion_bound(branch, delta) for branch in _branches(self.releases)]
         return None if any(b is None for b in bounds) else max((b for b in bounds if b is not None), default=0.0)
 
     def _renyi(self, delta: float) -> float | None:
-        if delta == 0:
-            return None
-        bounds = [_smallest(lambda order: _converted(order, _renyi(self.releases, order), delta))]
+        def converted(order: float) -> float:  # Canonne, Kamath & Steinke 2020, Proposition 12
+            terms = math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
+            return max(0.0, _renyi(self.releases, order) + terms)
+
+        bounds = [_smallest(converted)]
         accountant = RdpAccountant()
         # Its series for sampled Gaussians does not always converge, and says so on standard error.
         sampled = any(isinstance(leaf, dp.PoissonSampledDpEvent) for leaf in _nodes(self.releases))
@@ -189,7 +188,7 @@ class SecondOpinion:
 
     def _by_losses(self, delta: float, fineness: float) -> float | None:
         """From privacy loss distributions, a worst case taken branch by branch."""
-        if delta == 0 or not any(isinstance(leaf, _LOSSY) for leaf in _nodes(self.releases)):
+        if not any(isinstance(leaf, _LOSSY) for leaf in _nodes(self.releases)):
             return None  # nothing to gain over the closed form, and over the divergences of bits
         bounds = []
         for j, branch in enumerate(_branches(self.releases)):
@@ -225,11 +224,6 @@ def _disclosed(releases: Releases) -> tuple[float, Releases]:
 def _composed(releases: Releases) -> Any:
     """Their event, which can be hashed as they can."""
     return dp.ComposedDpEvent(tuple(dp.SelfComposedDpEvent(leaf, times) for leaf, times in releases))
-
-
-def together(events: list[Any]) -> Any:
-    """All of these releases."""
-    return dp.ComposedDpEvent(events)
 
 
 # ---- a record replaced by another one --------------------------------------------------------------------------------
@@ -315,39 +309,27 @@ def _inclusion_bound(releases: Releases, delta: float) -> float | None:
     rest = _mu_squared([pair for pair in releases if pair not in sampled])
     if not sampled or rest is None or math.isinf(rest):
         return None
-    included = []
-    for leaf, times in sampled:  # how far apart the contributions of two neighbours are, over the noise
-        far, noise = getattr(leaf, "difference", 1.0), _noise_of(leaf)
-        included.append((float(leaf.sampling_probability), times, math.inf if noise == 0 else float(far / noise)))
-    return _smallest_inclusion(tuple(included), rest, delta)
+    if any(_noise_of(leaf) == 0 for leaf, _ in sampled):
+        return math.inf
+    q, times = np.array([(float(leaf.sampling_probability), times) for leaf, times in sampled]).T
+    # how far apart the contributions of two neighbours are, over the noise
+    reach = np.array([float(getattr(leaf, "difference", 1.0) / _noise_of(leaf)) for leaf, _ in sampled])
+    shares = np.arange(1, 40) / 40 * delta / len(sampled)  # of δ for the samplings, the rest for the noise
+    most = np.maximum(stats.binom.isf(shares[:, None], times, q), 1)
+    bounds = []
+    for counts in np.unique(most, axis=0):  # many shares allow the same counts
+        left = delta - float(stats.binom.sf(counts, times, q).sum())
+        if left > 0:
+            squared = rest + float(counts @ reach**2)
+            bounds.append(float(dp.get_epsilon_gaussian(squared**-0.5, left, tol=1e-13)))
+    return min(bounds, default=None)
 
 
 def _noise_of(leaf: Any) -> Any:
     return (leaf.event if hasattr(leaf, "event") else leaf).noise_multiplier  # of sampled Gaussians
 
 
-@lru_cache(maxsize=256)
-def _smallest_inclusion(sampled: tuple[tuple[float, int, float], ...], rest: float, delta: float) -> float | None:
-    """Of samplings (probability, number, distance over noise) and Gaussians with μ² = ``rest``."""
-    if any(math.isinf(reach) for _, _, reach in sampled):
-        return math.inf
-    shares = [k / 40 * delta / len(sampled) for k in range(1, 40)]  # of δ for the samplings, the rest for the noise
-    most = [np.maximum(stats.binom.isf(shares, times, q), 1) for q, times, _ in sampled]
-    bounds = []
-    for counts in np.unique(np.stack(most), axis=1).T:  # many shares allow the same counts
-        left = delta - sum(float(stats.binom.sf(n, times, q)) for n, (q, times, _) in zip(counts, sampled, strict=True))
-        squared = rest + sum(float(n) * reach**2 for n, (_, _, reach) in zip(counts, sampled, strict=True))
-        if left > 0:
-            bounds.append(float(dp.get_epsilon_gaussian(squared**-0.5, left, tol=1e-13)))
-    return min(bounds, default=None)
-
-
 # ---- Rényi divergences -----------------------------------------------------------------------------------------------
-def _converted(order: float, divergence: float, delta: float) -> float:
-    """ε at δ from the divergence of one order (Canonne, Kamath & Steinke 2020, Proposition 12)."""
-    return max(0.0, divergence + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1))
-
-
 def _smallest(bound: Callable[[float], float]) -> float:
     """The smallest bound over the order: over a wide grid first, then beside its best point."""
     logs = np.linspace(math.log(5e-3), math.log(1e6), 90)  # of order - 1
@@ -565,8 +547,8 @@ def _loss_distribution(releases: Releases, fineness: float) -> Any:
     if squared is None or math.isinf(squared):
         return None
     total = pld.from_gaussian_mechanism(squared**-0.5, value_discretization_interval=grid) if squared else None
-    others = [(leaf, times) for leaf, times in releases if not isinstance(leaf, dp.GaussianDpEvent)]
-    others = [(leaf, times) for leaf, times in others if _pure([(leaf, 1)]) != 0]
+    rest = [(leaf, times) for leaf, times in releases if not isinstance(leaf, dp.GaussianDpEvent)]
+    others = [(leaf, times) for leaf, times in rest if _pure([(leaf, 1)]) != 0]
     if not all(isinstance(leaf, (*_LOSSY, *_CURVED)) for leaf, _ in others):
         return None
     if sum(_points(leaf, times, grid) for leaf, times in others) > _MOST_POINTS:

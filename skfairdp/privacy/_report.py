@@ -128,21 +128,22 @@ def common_relation(relations: Iterable[NeighboringRelation]) -> NeighboringRela
     return next((weakest for weakest in found if all(one.implies(weakest) for one in found)), None)
 
 
-def unit_and_relation(protects: str, relation: str) -> tuple[Protects, NeighboringRelation]:
-    """Both as members of their enums; an error where they are none, or do not agree."""
-    members: list[Any] = []
-    kinds = (Protects, "protects", protects), (NeighboringRelation, "neighboring_relation", relation)
-    for kind, name, value in kinds:
+def check_guarantee(stated: Any) -> tuple[Protects, NeighboringRelation]:
+    """Refuse an event, a unit and a relation that do not fit; the last two become members of their enums."""
+    for name, kind in (("protects", Protects), ("neighboring_relation", NeighboringRelation)):
+        value = getattr(stated, name)
         try:
-            members.append(kind(value))
+            object.__setattr__(stated, name, kind(value))
         except ValueError:
             raise ValueError(f"{name} must be one of {list(map(str, kind))}. Got {value!r} instead.") from None
-    if members[1].protects is not members[0]:
+    protects, relation = stated.protects, stated.neighboring_relation
+    if relation.protects is not protects:
         raise ValueError(
-            f"neighboring_relation='{members[1]}' protects one {members[1].protects}, not one {members[0]}. Pass "
-            f"protects='{members[1].protects}', or another relation."
+            f"neighboring_relation='{relation}' protects one {relation.protects}, not one {protects}. Pass "
+            f"protects='{relation.protects}', or another relation."
         )
-    return members[0], members[1]
+    check_event(stated.event, relation)
+    return protects, relation
 
 
 def relation_for(n_rows: int | None, *, by_subject: bool = False) -> NeighboringRelation:
@@ -263,10 +264,7 @@ class PrivacySpent:
     rows_of: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        protects, relation = unit_and_relation(self.protects, self.neighboring_relation)
-        check_event(self.event, relation)
-        object.__setattr__(self, "protects", protects)
-        object.__setattr__(self, "neighboring_relation", relation)
+        check_guarantee(self)
 
     def __getstate__(self) -> dict[str, Any]:
         public = [fact.__getnewargs__() for fact in self.public]

@@ -6,7 +6,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from skfairdp.exceptions import UnplannedReleaseError
@@ -33,22 +33,6 @@ class Allowance:
     def answers(self) -> int:
         """How often something is answered by chance."""
         return sum(times for leaf, times in self.others if isinstance(leaf, dpa.RandomizedResponseDpEvent))
-
-    def after(self, made: tuple[float, float] | None, times: int, *, laplace: bool) -> "Allowance | None":
-        """What is left after some releases, None where less than nothing is.
-
-        ``made`` is their sensitivity and standard deviation; None for what is answered by chance.
-        """
-        if made is None:
-            left = self.answers - times
-            fewer = ((dpa.RandomizedResponseDpEvent(1.0, 2), left),)  # which of them it was is not told
-            return replace(self, others=fewer) if left >= 0 or math.isinf(self.squares) else None
-        ratio = made[0] / made[1] if made[1] else math.inf
-        if laplace:
-            left_of = replace(self, ratios=_minus(self.ratios, times * math.sqrt(2.0) * ratio))
-        else:
-            left_of = replace(self, squares=_minus(self.squares, times * ratio**2))
-        return left_of if left_of.squares >= 0 and left_of.ratios >= 0 else None
 
     def __str__(self) -> str:
         chance = f" and {self.answers} answers by chance" if self.answers else ""
@@ -404,10 +388,10 @@ def _after(left: Allowance | None, mechanism: Any, times: int) -> Allowance:
 
 def _lines(performed: dict[Any, int]) -> list[PerformedRelease]:
     """One line for each scale of each mechanism; of many scales one line, with the noise of as many equal ones."""
-    lines = []
-    for one, times in performed.items():
-        unit, sigma = getattr(one, "sensitivity", None), getattr(one, "sigma", None)
-        lines.append(PerformedRelease(type(one).__name__, unit, sigma, times))
+    lines = [
+        PerformedRelease(type(one).__name__, getattr(one, "sensitivity", None), getattr(one, "sigma", None), times)
+        for one, times in performed.items()
+    ]
     if len(lines) <= _MOST_KINDS:
         return lines
     together: dict[tuple[str, float | None], tuple[int, float]] = {}

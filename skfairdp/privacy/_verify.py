@@ -16,9 +16,9 @@ from skfairdp.exceptions import LedgerError
 from skfairdp.privacy import _statement as statement
 from skfairdp.privacy._events import compose, event_from_dict, flatten
 from skfairdp.privacy._ledger_file import FORMAT, Chain, LedgerFile, OtherBudgetError, is_identity
-from skfairdp.privacy._recompute import SecondOpinion, check_effort, to_replace_one, together
+from skfairdp.privacy._recompute import SecondOpinion, check_effort, to_replace_one
 from skfairdp.privacy._report import NeighboringRelation
-from skfairdp.privacy._spending import Allowance, allowance
+from skfairdp.privacy._spending import allowance
 
 _SLACK = 1e-9  # of rounding between two programs; a claim that is too low by more than that is refuted
 _PROTECTS = {str(relation): str(relation.protects) for relation in NeighboringRelation}
@@ -219,16 +219,12 @@ def _only(row: Mapping[str, Any], names: set[str] | frozenset[str]) -> None:
 
 def _check_words(document: Mapping[str, Any]) -> None:
     """What nobody can recompute is a text where it is one, and speaks of no more than it is there for."""
-    words = [
-        document["subject"],
-        document.get("rows_of", ""),
-        *document["versions"].values(),
-        *(row["mechanism"] for row in document["performed"]),
-    ]
-    words += [word for part in document["parts"] for word in (part["label"], part.get("rows_of", ""))]
+    entries, parts = (document["ledger"] or {"entries": []})["entries"], document["parts"]
+    words = [document["subject"], *document["versions"].values()]
+    words += [row.get("rows_of", "") for row in (document, *parts, *entries)]
+    words += [row["label"] for row in (*parts, *entries)] + [row["mechanism"] for row in document["performed"]]
     words += [fact[part] for fact in document["public"] for part in ("name", "how", "consequence")]
-    for entry in (document["ledger"] or {"entries": []})["entries"]:
-        words += [entry["label"], entry.get("rows_of", ""), *entry["releases"]]
+    words += [word for entry in entries for word in entry["releases"]]
     if not all(isinstance(word, str) for word in words):
         raise ValueError("a name or a sentence of it is no text")
     obtained = {fact["how"] for fact in document["public"]}
@@ -322,7 +318,8 @@ def _one_kind_of_subjects(document: Mapping[str, Any]) -> Check:
 
 def _fits(figure: str, event: Any, relation: str) -> Check:
     """Every release in the tree has a proof for these neighbours."""
-    wrong = sorted(name for name in _kinds(event) if name in _ONLY_UNDER and relation not in _ONLY_UNDER[name])
+    kinds = {str(node["type"]) for node in _nodes(event)}
+    wrong = sorted(name for name in kinds if name in _ONLY_UNDER and relation not in _ONLY_UNDER[name])
     return Check(figure, relation, ", ".join(wrong) or "yes", not wrong)
 
 
@@ -332,10 +329,13 @@ def _unit(row: Mapping[str, Any]) -> bool:
     return relation in _PROTECTS and said == statement.unit_of(relation, str(row.get("rows_of", "")))
 
 
-def _kinds(event: Any) -> set[str]:
-    if isinstance(event, dict):
-        return {str(event["type"]), *_kinds([*event.values()])} if "type" in event else set()
-    return {kind for value in event for kind in _kinds(value)} if isinstance(event, list) else set()
+def _nodes(described: Any) -> Iterator[dict[str, Any]]:
+    """Every event in the description of one, itself first."""
+    if isinstance(described, dict):
+        yield described
+        described = [*described.values()]
+    for value in described if isinstance(described, list) else ():
+        yield from _nodes(value)
 
 
 def _described(document: Mapping[str, Any], event: Any) -> list[Check]:
@@ -349,8 +349,9 @@ def _described(document: Mapping[str, Any], event: Any) -> list[Check]:
 
 def _made(performed: Any, event: Any) -> Check:
     """What was carried out draws no less noise than the event pays for; what no figure tells is refused."""
-    left: Allowance | None = allowance(event)
-    paid, short = left, ""
+    paid, short = allowance(event), ""
+    answers = math.inf if math.isinf(paid.squares) else paid.answers  # which of them it was is not told
+    left = {"squares": paid.squares, "ratios": paid.ratios, "answers": answers}
     for row in performed:
         _only(row, _OF["performed"])
         times, figures = row["times"], (row["sensitivity"], row["sigma"])
@@ -364,13 +365,16 @@ def _made(performed: Any, event: Any) -> Check:
         known = figures != (None, None)
         if known == (row["mechanism"] in _WITHOUT_FIGURES):
             raise ValueError("a release must state its sensitivity and the standard deviation of its noise")
-        made = None
+        kind, cost = "answers", 1.0
         if known:
-            made = _figure(figures[0], "sensitivity", most=_MOST), _figure(figures[1], "sigma", most=_MOST)
-            if made[0] == 0:
+            unit, noise = _figure(figures[0], "sensitivity", most=_MOST), _figure(figures[1], "sigma", most=_MOST)
+            if unit == 0:
                 raise ValueError("the sensitivity of a release must be above 0")
-        left = None if left is None else left.after(made, times, laplace=row["mechanism"] == "LaplaceCounts")
-        short = short or (row["mechanism"] if left is None else "")
+            ratio = unit / noise if noise else math.inf
+            laplace = row["mechanism"] == "LaplaceCounts"
+            kind, cost = ("ratios", math.sqrt(2.0) * ratio) if laplace else ("squares", ratio**2)
+        left[kind] -= times * cost  # no number where all is allowed and all was spent: that is not below 0
+        short = short or (row["mechanism"] if left[kind] < 0 else "")
     if sum(row["times"] for row in performed if row["mechanism"] == _SHOWN) > _rare(event):
         short = short or _SHOWN
     return Check("releases made", str(paid), f"more by {short}" if short else "no more", not short)
@@ -445,7 +449,7 @@ def _added_up(document: Mapping[str, Any], parts: Any, whole: SecondOpinion) -> 
         events.append(to_replace_one(event) if _twice(document, part) else event)
     if any(_twice(document, part) for part, _ in parts):
         claimed, delta = _figure(document["epsilon"], "epsilon"), _delta(document["delta"])
-        checks.append(_at_least("parts", claimed, SecondOpinion(together(events)).epsilon(delta, claimed), ""))
+        checks.append(_at_least("parts", claimed, SecondOpinion(compose(*events)).epsilon(delta, claimed), ""))
     named: set[str] = set()
     for fact in document["public"]:
         for label, figure, at in _PAID_FOR.findall(fact["consequence"]):
@@ -512,22 +516,12 @@ def _event(described: Any) -> Any:
         raise ValueError("the event must be an object with a type")
     event = event_from_dict(described)
     check_effort([event])
-
-    def check(value: Any) -> None:
-        if isinstance(value, dict):
-            for key, entry in value.items():
-                bad = isinstance(entry, float | int) and not isinstance(entry, bool) and not entry >= 0
-                if bad and key != "threshold":
-                    raise ValueError(f"{key} of an event must not be negative, got {entry!r}")
-                whole = isinstance(entry, int) and not isinstance(entry, bool)
-                if key in ("count", "n_teachers", "num_buckets") and not whole:
-                    raise ValueError(f"{key} of an event must be a whole number, got {entry!r}")
-                check(entry)
-        elif isinstance(value, list):
-            for entry in value:
-                check(entry)
-
-    check(described)
+    for key, entry in (field for node in _nodes(described) for field in node.items()):
+        number, whole = (isinstance(entry, kind) and not isinstance(entry, bool) for kind in (float | int, int))
+        if number and not entry >= 0 and key != "threshold":
+            raise ValueError(f"{key} of an event must not be negative, got {entry!r}")
+        if key in ("count", "n_teachers", "num_buckets") and not whole:
+            raise ValueError(f"{key} of an event must be a whole number, got {entry!r}")
     return event
 
 
@@ -632,7 +626,7 @@ def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, An
         same = claimed.keys() == events.keys()
         checks.append(Check("kinds of guarantee on the ledger", str(len(claimed)), str(len(events)), same))
     for kind, parts in events.items():
-        opinion = SecondOpinion(together(parts))
+        opinion = SecondOpinion(compose(*parts))
         total = ceiling if claimed is None else _figure(claimed.get(kind, 0.0), "epsilon")
         name = f"ledger: {len(parts)} fits ({kind[1]})"
         checks.append(_at_least(f"{name}, total" if claimed else f"{name}, ceiling", total,

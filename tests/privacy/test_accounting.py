@@ -472,11 +472,11 @@ def test_releases_whose_losses_are_nearly_all_beyond_any_grid_cost_what_their_sa
 @pytest.mark.parametrize("grid", [2e-3, 1e-3, 1e-4])
 def test_an_overflow_beside_a_subnormal_mass_moves_no_composition(grid):
     """SciPy divides by the outermost mass to take a moment; the composition is that of the plain double sum."""
-    one = _accountants._replace_sampled_pld(ReplaceSampledGaussian(0.3, 40.0, 0.5), grid)
+    one = _accountants._pld_of(ReplaceSampledGaussian(0.3, 40.0, 0.5), grid)
     masses = one._pmf_remove._probs
     assert 0 < np.min(masses[masses > 0]) < np.finfo(float).tiny
     finest = 2e-5
-    reference = _accountants._replace_sampled_pld(ReplaceSampledGaussian(0.3, 40.0, 0.5), finest)
+    reference = _accountants._pld_of(ReplaceSampledGaussian(0.3, 40.0, 0.5), finest)
     twice, separately = self_compose(one, 2), one.compose(one)
     below = reference.compose(reference)
     losses = 2 * one._pmf_remove._lower_loss * grid + grid * np.arange(2 * len(masses) - 1)
