@@ -69,6 +69,10 @@ class ChargedForRows(PrivateEstimator):
         whole = self.sensitive_columns is None or inputs.reads_whole(model, X)
         read, groups = (X, groups) if whole else split_sensitive_columns(X, self.sensitive_columns, owner=owner)
         given = inputs.FitArguments(read, y, groups, None, None, subject=subject).metadata(second)
+        if model is last:  # of a pipeline nothing is planned before it is fitted
+            with silence():  # the fit says it
+                planned = last._planned_entry(read, y, **given).neighboring_relation
+            self._check_relation(planned, subject_given(self, subject) is not None)
         second.estimator = without_cells(model.fit, read, y, owner=owner, **given)
         # No report of an earlier fit stands beside this model.
         self.__dict__ = {name: vars(self)[name] for name in vars(second)} | {"estimator_": second.estimator}
@@ -158,10 +162,13 @@ class ChargedForRows(PrivateEstimator):
 
     def _relation(self, model: Any, by_subject: bool) -> NeighboringRelation:
         """That of the model, so that both guarantees add up."""
+        stated = Account.of(model).total()
+        return self._check_relation(None if stated is None else stated.neighboring_relation, by_subject)
+
+    def _check_relation(self, stated: str | None, by_subject: bool) -> NeighboringRelation:
         owner = type(self).__name__
         usual = NeighboringRelation.REPLACE_SUBJECT if by_subject else NeighboringRelation.REPLACE_ONE
-        stated = Account.of(model).total()
-        relation = usual if stated is None else NeighboringRelation(stated.neighboring_relation)
+        relation = usual if stated is None else NeighboringRelation(stated)
         if relation is NeighboringRelation.ADD_OR_REMOVE_ONE:
             raise ValueError(
                 f"{owner} uses the number of rows, which the guarantee of its 'estimator' keeps secret. Fit the "

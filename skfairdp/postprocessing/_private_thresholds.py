@@ -262,6 +262,15 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         declares = self.schema or last_part(self.estimator)
         self._check_binary(declares.classes if isinstance(declares, (Schema, PrivateClassifier)) else None)
 
+        self._check_groups(self.groups if self.schema is None else self.schema.group_values)
+
+    def _check_groups(self, groups: Any) -> None:
+        if groups is not None and len(groups) > _MOST_GROUPS:
+            raise ValueError(
+                f"{_OWNER} compares every two groups, and got {len(groups)} groups: at most {_MOST_GROUPS}. Merge them "
+                "into fewer, such as bands of age or regions: each needs rows enough to show through the noise."
+            )
+
     def _check_binary(self, classes: Any) -> None:
         if classes is not None and len(classes) != 2:
             raise ValueError(
@@ -317,11 +326,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         return self.answers_ if self._guesses is None else self.answers_.reshape(1, -1)
 
     def _constraints(self, domain: Objects, classes: Array) -> RateConstraints:
-        if len(domain) > _MOST_GROUPS:
-            raise ValueError(
-                f"{_OWNER} compares every two groups, and got {len(domain)} groups: at most {_MOST_GROUPS}. Merge them "
-                "into fewer, such as bands of age or regions: each needs rows enough to show through the noise."
-            )
+        self._check_groups(domain)
         asked = read_rate_constraints(self.constraints, _OWNER)
         return RateConstraints(asked, domain.tolist(), classes.tolist(), _OWNER).with_groups_to_compare()
 

@@ -164,7 +164,7 @@ class ExponentialMechanism:
     relation: NeighboringRelation | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        _check_positive(mu=self.mu)
+        _check_positive(mu=self.mu, sensitivity=self.sensitivity)
 
     @property
     def sigma(self) -> float:
@@ -189,6 +189,8 @@ class ExponentialMechanism:
     def noisy(self, source: NoiseSource, scores: ArrayLike) -> int:
         """What ``source.release`` lets out: an even draw is kept with the chance e^(-r · distance to the best)."""
         scores, rate = np.asarray(scores, dtype=np.float64), self.rate
+        if not len(scores) or not np.isfinite(scores).all():
+            raise ValueError("The scores of an ExponentialMechanism must be finite numbers, one at least.")
         while True:
             k = source.below(len(scores))
             behind = rate * Fraction(float(scores.max() - scores[k]))

@@ -121,6 +121,14 @@ def test_a_choice_is_made_with_chances_that_grow_by_the_score():
 def test_a_choice_without_noise_or_of_no_budget_is_refused(mu):
     with pytest.raises(ValueError, match="mu must be positive and finite"):
         ExponentialMechanism(mu)
+    with pytest.raises(ValueError, match="sensitivity must be positive and finite"):
+        ExponentialMechanism(1.0, sensitivity=mu)
+
+
+@pytest.mark.parametrize("scores", [[], [0.0, math.nan], [math.inf, 1.0]])
+def test_a_choice_by_scores_that_are_no_numbers_is_refused(scores):
+    with pytest.raises(ValueError, match="must be finite numbers"):
+        ExponentialMechanism(1.0).release(scores, NoiseSource(0))
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.05, 0.7, 3.0, 6.0])

@@ -414,7 +414,7 @@ def test_a_schema_that_was_found_says_nothing_of_values_that_nobody_found():
         assert schema.columns["sex"].others is None and schema.columns["rich"].others is None
         other = TABLE.assign(sex=np.where(np.arange(len(TABLE)) % 5, TABLE["sex"], "d"))
         assert schema.misfits(other)["sex"] > 0
-        with pytest.raises(ValueError, match="not listed|does not list|unknown|list"):
+        with pytest.raises(ValueError, match="list"):
             swept(other, schema=schema, epsilons=[2.0], gaps=[None])
 
 

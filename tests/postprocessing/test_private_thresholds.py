@@ -615,6 +615,31 @@ def test_three_declared_classes_are_refused_before_the_first_fit_spends():
     assert not ledger.entries
 
 
+@pytest.mark.parametrize(
+    ("inside", "outside", "says"),
+    [
+        ({"public_n_rows": len(X)}, {}, "without 'public_n_rows'"),
+        ({}, {"groups": list(range(101))}, "got 101 groups: at most 100"),
+    ],
+)
+def test_guarantees_that_do_not_add_up_and_too_many_groups_are_refused_before_the_first_fit_spends(
+    inside, outside, says
+):
+    ledger, model = PrivacyLedger(), FairDPSGDClassifier(classes=[0, 1], lam=0.0, **inside)
+    with pytest.raises(ValueError, match=says):
+        PrivateThresholds(model, **{"groups": [0, 1], "ledger": ledger, **outside}).fit(X, Y, sensitive_features=GROUPS)
+    assert not ledger.entries
+
+
+def test_a_model_that_protects_the_group_alone_is_refused_beside_subjects_before_it_spends():
+    ledger, model = PrivacyLedger(), PFLDClassifier(classes=[0, 1], groups=[0, 1])
+    with pytest.raises(ValueError, match="both guarantees do not add up"):
+        PrivateThresholds(model, groups=[0, 1], ledger=ledger).fit(
+            X, Y, sensitive_features=GROUPS, subject=pd.Series(np.arange(len(X)), name="id")
+        )
+    assert not ledger.entries
+
+
 def test_a_plan_around_an_estimator_that_is_not_fitted_says_what_both_cost():
     model = PrivateThresholds(FairDPSGDClassifier(classes=[0, 1], lam=0.0), epsilon=0.25, groups=[0, 1])
     with pytest.raises(NotFittedError, match=r"estimator\.planned_privacy.*and its own epsilon=0.25"):
