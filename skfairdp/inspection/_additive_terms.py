@@ -248,7 +248,7 @@ class AdditiveTerms:
         from matplotlib import pyplot
 
         names = list(self.importances.index[:_SHOWN]) if columns is None else list(columns)
-        self._check_names(names)
+        self._check_names(names, "columns")
         if axes is None:
             wide = min(3, max(len(names), 1))
             high = -(-len(names) // wide)
@@ -297,10 +297,10 @@ class AdditiveTerms:
         values, knots = (parts.curve(place[0], points) for points in (encoded, parts.knots[place[0]]))
         return low + (encoded + 1) / 2 * (high - low), encoded, values, knots.mean(axis=0)
 
-    def _check_names(self, names: Sequence[str]) -> None:
+    def _check_names(self, names: Sequence[str], parameter: str) -> None:
         unknown = [name for name in names if name not in self._terms]
         if unknown:
-            raise ValueError(f"'features' of {_OWNER} must be among {list(self._terms)}. Got {unknown} as well.")
+            raise ValueError(f"'{parameter}' of {_OWNER} must be among {list(self._terms)}. Got {unknown} as well.")
 
     def _check_directions(self, directions: Mapping[str, int]) -> None:
         if not isinstance(directions, Mapping) or not directions:
@@ -313,7 +313,7 @@ class AdditiveTerms:
                 f"monotone of {_OWNER} needs two classes: with {len(self.classes_)} a class may become less likely "
                 "though its score rises. Train a model for each class against the others."
             )
-        self._check_names(list(directions))
+        self._check_names(list(directions), "directions")
         for name, direction in directions.items():
             if isinstance(self._terms[name].column, Category):
                 raise ValueError(

@@ -208,7 +208,7 @@ class PrivateSearchCV(SearchBase):
         if best is None:
             warn_caller(
                 f"{type(self).__name__} has no winner: the random number of trials was 0, and the cost is spent all "
-                "the same. Raise 'mean_trials' to make this rarer."
+                "the same. Raise 'expected_trials' to make this rarer."
             )
             return
         index, winner, value = best
