@@ -226,7 +226,7 @@ def warn_of_other_units(owner: str, what: str, quantiles: Floats, bounds: tuple[
     for bound, apart in zip(bounds, (quantiles, 1 - quantiles), strict=True):
         if (apart < AT_BOUND).all():
             return _utils.warn_caller(
-                f"By released quantiles nearly all {what} of {owner} lie at {bound:g}, one end of its 'bounds', next to "
+                f"By released quantiles nearly all {what} of {owner} lie at {bound:g}, one end of its 'bounds', near "
                 "it or beyond it, where they count as the bound. Are both in the same unit? Else narrow 'bounds'.",
                 UtilityWarning,
             )

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from skfairdp import IDP3, FairDPSGDClassifier, FairPATEClassifier, PATEClassifier, PrivacyLedger, SyntheticRows
+from skfairdp.ensemble import LogisticTeachers
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.gradient import mlp
 from skfairdp.pate import ConstrainedStudent
@@ -332,19 +333,19 @@ def test_pate_learns_from_its_own_rows_with_wide_bounds_and_with_none(has_schema
     assert np.mean(gains) > 0.06, gains
 
 
-def hidden_ranges(seed, n=1000):
+def hidden_ranges(seed, n=1000, **settings):
     """Numbers in the hundreds and thousands: too few rows at ε = 1 for the first counts to show where they lie."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(100.0, 2000.0, size=(n, 16))
     y = (X[:, 0] + 300 * rng.normal(size=n) > 1900).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # noise that can be repeated is no secret, and most rows have one class
-        return PATEClassifier(classes=[0, 1], random_state=seed, noise_seed=seed).fit(X, y), X, y
+        return PATEClassifier(classes=[0, 1], random_state=seed, noise_seed=seed, **settings).fit(X, y), X, y
 
 
 def test_a_row_beyond_the_sampled_ones_counts_as_the_nearest_within():
     """A student that follows its slopes a thousand times further than any row it learned from says nothing there."""
-    model, X, _ = hidden_ranges(2)
+    model, X, _ = hidden_ranges(2, teacher=LogisticTeachers(C=3.0))  # beside which there are no sums
     sampled, (low, high) = model._lessons.public.X, model._lessons.limits
     assert (low <= sampled.min(axis=0)).all() and (high >= sampled.max(axis=0)).all()
     assert (np.maximum(-low, high) <= 2 * np.abs(sampled).max(axis=0)).all()
