@@ -27,7 +27,15 @@ from skfairdp.postprocessing._bins import BinsPlan, bins_of, smoothed_counts
 from skfairdp.postprocessing._charged import ChargedForRows
 from skfairdp.postprocessing._constrained import answer_counts, fair_answers, for_own_answers, predicted_counts
 from skfairdp.postprocessing._group_guess import guessed_kinds, guessing_network, with_guess
-from skfairdp.postprocessing._inputs import fitted_classifier, last_part, network_of, probabilities, schema_for, thawed
+from skfairdp.postprocessing._inputs import (
+    fits_its_estimator,
+    fitted_classifier,
+    last_part,
+    network_of,
+    probabilities,
+    schema_for,
+    thawed,
+)
 from skfairdp.privacy import PrivacyLedger, rounded_up
 from skfairdp.schema import RawTable, Schema, with_schema
 
@@ -260,7 +268,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             )
         read_rate_constraints(self.constraints, _OWNER)
         declares = self.schema or last_part(self.estimator)
-        self._check_binary(declares.classes if isinstance(declares, (Schema, PrivateClassifier)) else None)
+        if fits_its_estimator(self) and isinstance(declares, (Schema, PrivateClassifier)):
+            self._check_binary(declares.classes)
 
         self._check_groups(self.groups if self.schema is None else self.schema.group_values)
 
