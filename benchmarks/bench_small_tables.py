@@ -199,7 +199,8 @@ def main() -> None:
             (*KEYS, "gain", "warned"),
             [(*(r[k] for k in KEYS), _common.plus_minus(r["gain"]), f"{r['warned']['mean']:.0%}") for r in kept],
         )
-    _common.save(arguments, rows=rows, points=points)
+    of_points = ", ".join(sorted({one["revision"] for one in points}))
+    _common.save(arguments, rows=rows, points=points, revision=of_points)
 
 
 if __name__ == "__main__":
