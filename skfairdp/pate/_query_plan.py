@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -115,7 +115,11 @@ class ClassSums:
     relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE
     alone: bool = False
     of_squares: bool = False
-    releases: ClassVar[tuple[str, ...]] = ("sums of the features of each class",)
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """The kinds of release, in words, for the ledger."""
+        return ("sums of the features of each class" + (", and of squares of all" if self.of_squares else ""),)
 
     @property
     def mechanism(self) -> GaussianMechanism:
