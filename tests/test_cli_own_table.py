@@ -72,6 +72,7 @@ def test_a_table_alone_gives_a_frontier_a_schema_and_a_statement_that_verifies(t
     schema = Schema.load(tmp_path / "out" / "schema.yaml")
     assert schema.classes == ("high", "low") and "name" not in schema.columns
     assert "leaves out ['name']" in done.stdout and "majority class" in done.stdout
+    assert "that noise hides, if there are any, counted here as {'income': " in done.stdout and "'sex': " in done.stdout
     statement = json.loads((tmp_path / "out" / "privacy.json").read_text())
     assert 3.9 < statement["epsilon"] < 4.6 and statement["delta"] == 1e-5
     assert len(statement["ledger"]["entries"]) == 2 and all(part["on_ledger"] for part in statement["parts"])
@@ -129,6 +130,7 @@ def test_a_schema_found_in_part_is_kept_and_the_next_run_goes_on_with_it(tmp_pat
     done = run("frontier", tmp_path / "people.csv", "--schema", out / "schema.yaml", "--epsilon", 2, "--methods",
                "synthetic", "--out", out)  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert "that noise hides" not in done.stdout  # nothing is found here
     statement = json.loads((out / "privacy.json").read_text())
     assert 1.9 < statement["epsilon"] <= 2.0 and "RareDisclosure" in json.dumps(statement["event"])
     assert figure(r"ledger.jsonl: ε = ([\d.]+) at", done.stdout) == pytest.approx(statement["epsilon"], abs=1e-3)
@@ -245,6 +247,13 @@ def test_a_schema_is_checked_against_the_table_before_anything_is_spent(tmp_path
     (tmp_path / "t.csv").write_text("age,pay,sex\n39,1200,f\n50,,m\n")
     done = run("schema", "check", tmp_path / "t.csv", "--schema", tmp_path / "schema.yaml")
     assert done.returncode == 0 and "Every cell fits the schema" in done.stdout
+    (tmp_path / "t.csv").write_text("sex,code\nf,0\nd,7\n")  # what counts as another value is told, whatever that is
+    (tmp_path / "schema.yaml").write_text(
+        "columns:\n  sex: {kind: category, values: [f, m], others: m}\n"
+        "  code: {kind: category, values: [0, 1], others: 0}\n"
+    )
+    done = run("schema", "check", tmp_path / "t.csv", "--schema", tmp_path / "schema.yaml")
+    assert done.returncode == 0 and "Of these, as 'others': {'sex': 1, 'code': 1}" in done.stdout
     (tmp_path / "schema.yaml").write_text("columns:\n  age: {kind: number, low: null, high: 90}\n")
     done = run("schema", "check", tmp_path / "t.csv", "--schema", tmp_path / "schema.yaml")
     assert done.returncode == 2 and "something is null in ['age']" in done.stderr

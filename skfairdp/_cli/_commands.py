@@ -201,7 +201,8 @@ def _swept(
         _files.save_schema(schema, folder)
         path, reuse = folder / "schema.yaml", "at no further cost."
         roles = {name: schema.columns[name] for name in (schema.label, *schema.groups)}
-        first = {name: one.values[0] for name, one in roles.items() if getattr(one, "others", "") is None}
+        released = {name: one for name, one in roles.items() if one.privacy_ is not None}
+        first = {name: one.values[0] for name, one in released.items() if getattr(one, "others", "") is None}
         if first:
             hidden.append(
                 f"Rows of labels or groups that noise hides, if there are any, counted here as {first}; a fit by "
@@ -227,7 +228,8 @@ def _swept(
         except ValueError as error:
             raise _files.UsageError(f"{arguments.table}: {_in_words(error)}{''.join(bought)}") from None
     print_notes(found.frame, caught)
-    print("\n".join(hidden))
+    for line in hidden:
+        print(line)
     return found
 
 
@@ -299,10 +301,8 @@ def _check_schema(arguments: argparse.Namespace) -> int:
     print(f"{arguments.table}: {len(table):,} rows. These counts are exact: do not publish them.")
     print(counts.assign(declared=[str(schema.columns[name]) for name in counts.index]).to_string())
     if not wrong.any():
-        said = {
-            name: int(counts.loc[name].sum()) for name in counts.index if getattr(schema.columns[name], "others", None)
-        }
-        moved = {name: n for name, n in said.items() if n}
+        others = [name for name in counts.index if getattr(schema.columns[name], "others", None) is not None]
+        moved = {name: n for name in others if (n := int(counts.loc[name].sum()))}
         print("Every cell fits the schema." + (f" Of these, as 'others': {moved}." if moved else ""))
         return 0
     print(
