@@ -31,10 +31,17 @@ VERDICTS = ("current", "same fits", "stale")
 METHODS = {
     "amounts": ("FairDPSGDRegressor", "SyntheticData-amounts", "PrivateBarycenter"),
     "arena": ("FairPATE", "FairDPSGD", "PrivateThresholds", "Calibrator", "PFGuard-marginals"),
+    "audit_dpsgd": ("FairDPSGD",),
+    "audit_ratio": ("PATE", "FairDPSGD", "PFLD", "SFPATE", "PFGuard", "RandomizedResponse"),
+    "audit": ("PATE", "FairPATE", "SFPATE"),
+    "bounds": ("FairPATE", "FairDPSGD", "SFPATE", "PFLD", "SyntheticData", "Calibrator", "PrivateThresholds"),
     "calibrator": ("Calibrator", "FairDPSGD", "PATE"),
+    "color_mnist": ("FairPATE", "FairDPSGD", "IDP3"),
     "fair_dpsgd": ("FairDPSGD", "IDP3"),
     "frontiers": ("FairPATE", "PFGuard"),
     "glass_box": ("FairDPSGD",),
+    "idp3": ("IDP3",),
+    "interactions": ("SyntheticData", "PFGuard-marginals"),
     "low_epsilon": ("FairDPSGD", "FairPATE"),
     "no_public_rows": ("FairPATE", "FairDPSGD", "SyntheticData"),
     "notions": ("PFLD", "Lagrangian", "SFPATE", "RandomizedResponse"),
@@ -42,8 +49,11 @@ METHODS = {
     "pfguard": ("PFGuard", "FairClipping", "FairDPSGD"),
     "pfld": ("PFLD", "GroupRandomizer", "RandomizedResponse", "Lagrangian"),
     "sfpate": ("SFPATE", "PFLD", "RandomizedResponse", "Lagrangian"),
+    "small_tables": ("PATE", "FairPATE", "IDP3", "FairDPSGD", "FairClipping", "PrivateThresholds", "PFLD", "SFPATE",
+                     "RandomizedResponse", "SyntheticData"),
+    "subjects": ("PATE", "FairDPSGD", "SyntheticData"),
     "utility": ("PATE", "FairPATE", "IDP3"),
-}
+}  # fmt: skip
 #: Last words of results that are about seconds.
 SECONDS = ("_speed", "_time")
 
