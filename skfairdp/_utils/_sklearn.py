@@ -8,7 +8,8 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
-from sklearn import get_config
+import numpy as np
+from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils import _safe_indexing as take_rows
@@ -162,7 +163,8 @@ def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
 def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     """The same method; where it ends without a result all attributes are those of before.
 
-    What has been spent stays told: a fit that has begun to spend has dropped the report of the earlier one.
+    What has been spent stays told: a fit that has begun to spend has dropped the report of the earlier one. Whatever
+    numpy and scikit-learn are told elsewhere, a NaN is looked for, and no arithmetic of a private number is an error.
     """
 
     @functools.wraps(fit)
@@ -170,7 +172,8 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         before = dict(vars(self))
         vars(self).pop("_fitted_with", None)
         try:
-            result = fit(self, *args, **named)
+            with config_context(assume_finite=False), np.errstate(all="warn", under="ignore"):
+                result = fit(self, *args, **named)
             vars(self)["_fitted_with"] = {name: vars(self)[name] for name in self._read_after_fit & vars(self).keys()}
             return result
         except BaseException:

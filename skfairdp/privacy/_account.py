@@ -375,7 +375,8 @@ def _hands_on(part: Any) -> bool:
 
 def _fitted_attributes(part: Any) -> list[str]:
     state = getattr(part, "__dict__", {})
-    return [name for name in state if name.endswith("_") and not name.startswith("_")]
+    is_new = state.get("initialized_") is False  # a net of skorch, which has others before it is fitted
+    return [name for name in state if name.endswith("_") and not name.startswith("_") and not is_new]
 
 
 def _children(part: Any) -> Iterator[tuple[str, Any]]:

@@ -5,7 +5,14 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.ensemble import AdaBoostRegressor, GradientBoostingClassifier, StackingClassifier, VotingClassifier
+from sklearn.ensemble import (
+    AdaBoostRegressor,
+    GradientBoostingClassifier,
+    StackingClassifier,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.feature_selection import SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, KFold, TunedThresholdClassifierCV
@@ -17,7 +24,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from skfairdp import IDP3, PATEClassifier, PrivacyLedger, PublicData, RandomizedResponseClassifier
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.gradient import FairDPSGDRegressor
+from skfairdp.gradient import FairDPSGDRegressor, mlp
 from skfairdp.privacy import epsilon_of, privacy_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
@@ -50,6 +57,16 @@ def test_two_models_that_vote_are_composed():
     model = VotingClassifier([("a", pate()), ("b", pate(2.0))]).fit(X, Y)
     parts = [part.privacy_ for part in model.estimators_]
     assert privacy_of(model).epsilon == (parts[0] + parts[1]).epsilon > max(part.epsilon for part in parts)
+
+
+@pytest.mark.filterwarnings("ignore:.*is fitted on folds of Stratified", "ignore:The Pipeline around")
+def test_a_network_that_is_not_fitted_is_not_named_and_hides_nothing_that_is():
+    """An unfitted net of skorch has attributes that end with an underscore: it was named in place of what chose."""
+    one = FairDPSGDRegressor(epsilon=8.0, bounds=(0, 1), net=mlp((), max_epochs=1))
+    privacy_of(VotingRegressor([("a", one)]).fit(X, Y))  # a warning would be an error
+    chooses = SequentialFeatureSelector(one, n_features_to_select=1, cv=2)
+    with pytest.warns(PrivacyLeakWarning, match=r"Pipeline.steps \(SequentialFeatureSelector\)\. The"):
+        privacy_of(make_pipeline(chooses, one).fit(X[:200], Y[:200]))
 
 
 @pytest.mark.filterwarnings("ignore:.*is fitted on folds of Stratified")

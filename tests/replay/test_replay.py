@@ -6,7 +6,9 @@ tell the two data sets apart.
 
 import re
 
+import numpy as np
 import pytest
+import sklearn
 
 from skfairdp._utils import PRIVATE_ERRORS
 from tests._tools.catalogue import OF_EACH_KIND, by_name
@@ -63,6 +65,14 @@ def test_all_neighbours_look_the_same(entry):
     assert not told(entry, [*others, *containers(entry)])
 
 
+@each_kind
+def test_what_numpy_raises_by_request_does_not_show(entry):
+    """Tiny numbers underflow: an error of single precision would end the fits of their neighbours alone."""
+    tiny = [pair for pair in everyday(entry) if "tiny" in pair.name]
+    with np.errstate(all="raise"):
+        assert not told(entry, tiny)
+
+
 @each_fit
 def test_secret_samples_do_not_show(entry):
     """The same comparison where Poisson samples, folds and secret choices are other ones as well."""
@@ -95,9 +105,10 @@ def test_the_plan_is_that_of_the_neighbour(entry):
 
 @each_kind
 def test_what_must_be_refused_is_refused_in_constant_words(entry):
-    """Whichever value is unusable, and however many rows hold one: the text is one of those listed with a reason."""
+    """Whichever value is unusable, and however many rows hold one: the text is one of those listed with a reason.
+    Whoever promises scikit-learn that numbers are finite promises it for no private row."""
     for name, one, more in refused(entry):
-        with recording_noise(entropy=0) as record:
+        with recording_noise(entropy=0) as record, sklearn.config_context(assume_finite=True):
             first, second = (_fit_alone(entry, rows) for rows in (one, more))
         assert first.error is not None, f"{name}: accepted"
         assert not record.releases, f"{name}: refused after a release"
