@@ -1,6 +1,7 @@
 """What private training of a network plans, whatever it predicts: network, scaling, noise, and parity beside."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -54,6 +55,7 @@ class TrainsNetwork(PrivateEstimator):
     lam: float | None
     net: Any
     schema: Any
+    public_data: Any
     max_grad_norm: float | None
     noise_multiplier: float | None
     random_state: RandomStateLike
@@ -83,14 +85,16 @@ class TrainsNetwork(PrivateEstimator):
     def _looks(self, data: TrainingData, net: "Net", n_rows: int, cost: Cost) -> dict[str, Any]:
         raise NotImplementedError
 
-    def _refuse_rows_of_subjects(self, subject: Any) -> None:
-        """A declared number of rows says nothing where that of subjects is public."""
-        if subject_given(self, subject) is not None and self._declared_rows is not None:
+    def _got_public_rows(self, given: Mapping[str, Any]) -> bool:
+        """Whether there are public rows. A declared number of rows says nothing where that of subjects is public."""
+        if subject_given(self, given.get("subject")) is not None and self._declared_rows is not None:
             raise ValueError(
                 f"{type(self).__name__} got 'subject' and a declared number of rows. Where subjects are protected, "
                 "their number is public and nothing follows that of rows: leave 'public_n_rows' and n_rows of the "
                 "schema None."
             )
+        named = given.get("X_public"), given.get("sensitive_features_public"), self.public_data
+        return any(rows is not None for rows in named)
 
     def _plan(self, data: TrainingData) -> DPSGDPlan:
         from skfairdp._networks import DPStep

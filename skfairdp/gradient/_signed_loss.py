@@ -62,13 +62,7 @@ class DualPlan:
 
     @classmethod
     def calibrated(
-        cls,
-        *,
-        epsilon: float,
-        delta: float,
-        share: float,
-        releases: int,
-        relation: NeighboringRelation = NeighboringRelation.ADD_OR_REMOVE_ONE,
+        cls, *, epsilon: float, delta: float, share: float, releases: int, relation: NeighboringRelation
     ) -> "DualPlan":
         """The plan that spends ``share`` of the μ² of (ε, δ) on all releases together."""
         return cls(releases, math.sqrt(releases / share) / gdp_mu(epsilon, delta), relation)
