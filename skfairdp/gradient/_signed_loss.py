@@ -90,18 +90,10 @@ class DualPlan:
 
     @torch.no_grad()
     def release(
-        self,
-        module: nn.Module,
-        X: Tensor,
-        cells: Tensor,
-        n_cells: int,
-        source: NoiseSource,
-        batch: int = ROWS_AT_ONCE,
-        *,
-        present: Tensor | None = None,
+        self, module: nn.Module, X: Tensor, cells: Tensor, n_cells: int, source: NoiseSource, *, present: Tensor | None
     ) -> Tensor:
         """The noisy counts, of shape (n_cells, n_classes), in double precision on the CPU."""
-        exact = self.exact(module, X, cells, n_cells, batch, present=present)
+        exact = self.exact(module, X, cells, n_cells, present=present)
         return torch.from_numpy(self.counts.release(exact.numpy(), source))
 
     @torch.no_grad()
