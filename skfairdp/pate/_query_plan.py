@@ -133,7 +133,14 @@ class ClassSums:
         return self.mechanism.event
 
     def release(
-        self, X: Array, y: Codes, public: Array, noise: NoiseSource, terms: Terms, of: Codes | None, once: Array | None
+        self,
+        X: Array,
+        y: Codes,
+        public: Array,
+        noise: NoiseSource,
+        terms: Terms = np.asarray,
+        of: Codes | None = None,
+        once: Array | None = None,
     ) -> tuple[Array, float, Array]:
         """Release the sums; return how likely each label of the public rows is by them, the variance of that, and the
         counts of the classes. ``of`` is the subject of each row, where rows are those of subjects; ``once`` are the
