@@ -214,7 +214,10 @@ class Candidate:
     @property
     def declared_rows(self) -> int | None:
         """The public number of rows that the private estimator or its schema declares; None where rows are counted."""
-        return getattr(self.private_part(self.estimator), "_declared_rows", None)
+        if not self.has("public_n_rows"):
+            return None
+        given = self.parameter("public_n_rows")
+        return getattr(self.parameter("schema"), "n_rows", None) if given is None else int(given)
 
     def scaled(self, factor: float) -> "Candidate":
         """The same with another ε for its fits: so many times the one it has."""
