@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -312,15 +311,11 @@ def gradient_noise(n_rows: int, n_features: int, *, epsilon: float, delta: float
     return math.sqrt(n_features) / (gdp_mu(epsilon, delta) * n_rows)
 
 
+_HIDDEN = 64  # units of the usual network
+
+
 def default_net(
-    n_rows: int,
-    n_features: int,
-    n_outputs: int,
-    *,
-    epsilon: float,
-    delta: float,
-    hidden: Sequence[int] = (64,),
-    most: float = DOUBTFUL,
+    n_rows: int, n_features: int, n_outputs: int, *, epsilon: float, delta: float, most: float = DOUBTFUL
 ) -> str:
     """Return "additive" where noise drowns hidden units, else "mlp".
 
@@ -330,7 +325,7 @@ def default_net(
     table of two classes has about a thirtieth of the parameters, and still a curve for each of its columns. This is
     about accuracy: what drowns in noise has no gap between groups either, so parity is no reason for it.
     """
-    n_parameters = sum((before + 1) * after for before, after in pairwise([n_features, *hidden, n_outputs]))
+    n_parameters = (n_features + 1) * _HIDDEN + (_HIDDEN + 1) * n_outputs
     noise = gradient_noise(n_rows, n_parameters, epsilon=epsilon, delta=delta)
     return "additive" if noise > most else "mlp"
 

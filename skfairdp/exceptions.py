@@ -1,13 +1,7 @@
 """Errors and warnings of skfairdp. None of their messages ever contains a private value."""
 
-__all__ = [
-    "BudgetExceededError",
-    "FairnessWarning",
-    "LedgerError",
-    "PrivacyLeakWarning",
-    "UnplannedReleaseError",
-    "UtilityWarning",
-]
+__all__ = ["BudgetExceededError", "FairnessWarning", "LedgerError", "PrivacyLeakWarning"]
+__all__ += ["UnplannedReleaseError", "UtilityWarning"]
 
 
 class BudgetExceededError(RuntimeError):

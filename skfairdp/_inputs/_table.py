@@ -242,13 +242,7 @@ def warn_of_other_units(owner: str, what: str, quantiles: Floats, bounds: tuple[
 
 
 def read_private_groups(
-    estimator: BaseEstimator,
-    groups_in_X: Any,
-    sensitive_features: Any,
-    n_rows: int,
-    reads: PublicReads,
-    *,
-    raw: RawTable | None = None,
+    estimator: Any, in_X: Any, sensitive_features: Any, n_rows: int, reads: PublicReads, *, raw: RawTable | None = None
 ) -> tuple[Ints, Objects]:
     """Read the group of every private row."""
     if raw is None and getattr(estimator, "schema", None) is not None:  # groups without a table
@@ -262,9 +256,9 @@ def read_private_groups(
         reads.note("names of the groups", "given", raw.domain, said, by=raw.schema.group_values)
         return raw.groups(sensitive_features), raw.domain
     owner, given = type(estimator).__name__, parameter_of(estimator, "groups")
-    if groups_in_X is not None and sensitive_features is not None:
+    if in_X is not None and sensitive_features is not None:
         raise groups_twice(owner)
-    groups = _groups_of_rows(owner, groups_in_X, sensitive_features, n_rows, what)
+    groups = _groups_of_rows(owner, in_X, sensitive_features, n_rows, what)
     if given is not None:
         domain = _utils.given_domain(given, owner=owner, parameter="groups")
         reads.note("names of the groups", "given", domain, by=given)

@@ -50,7 +50,7 @@ def read_source(estimator: BaseEstimator, data: TrainingData, *, private: bool =
         contents=() if subjects is None else in_them(schema, data.source.columns, private=private),
     )  # fmt: skip
     if subjects is not None and of is not None:
-        subjects = replace(subjects, of=of, contents=X.contents)
+        subjects = replace(subjects, of=of, contents=X.compact.contents(X.rows))
     return replace(data, X=X, y=y, groups=groups, subjects=subjects)
 
 
@@ -183,7 +183,7 @@ def in_order(subjects: Subjects, raw: schemas.RawTable, *, private: bool = True)
     The table has its own order where no schema reads it.
     """
     compact = schemas.CompactRows(raw.schema, raw.owner, in_them(raw.schema, raw.numbers, private=private))
-    return subjects.by_contents(*compact.contents(raw.numbers))
+    return replace(subjects, contents=compact.contents(compact.rows(raw.numbers)))
 
 
 def in_them(schema: schemas.Schema, known: Collection[str], *, private: bool) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from skfairdp._networks._clipping import (
     DPStep,
     FairClippingStep,
     GlobalScaling,
-    LayerTrace,
     WeightsByGroup,
     fused_layers,
     looped_gradients,

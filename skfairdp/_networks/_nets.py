@@ -22,7 +22,7 @@ from skfairdp._networks._shorthands import CNN, MLP, ResNet, widths
 from skfairdp._networks._stored import PlainNet
 from skfairdp._typing import Array, Floats
 from skfairdp._usefulness import larger_batches
-from skfairdp._utils import warn_caller
+from skfairdp._utils import invalid_parameter, warn_caller
 from skfairdp.privacy import held_by
 
 _AUTO = "'auto', "
@@ -184,15 +184,13 @@ def as_net(
         if value is None:  # the estimator chooses
             continue
         if not isinstance(value, kind) or isinstance(value, bool) or not 0 < float(value) < np.inf:
-            raise ValueError(f"The 'net__{name}' parameter of {owner} must be {what}. Got {value!r} instead.")
+            raise invalid_parameter(f"net__{name}", owner, what, value)
     given = _options("optimizer__", own)
     if average_last is not None:
         average_last = given.pop("average_last", average_last)
         if not isinstance(average_last, Real) or isinstance(average_last, bool) or not 0 <= float(average_last) <= 1:
-            raise ValueError(
-                f"The 'net__optimizer__average_last' parameter of {owner} must be a number from 0 to 1, the share of "
-                f"the last iterates whose average is kept. Got {average_last!r} instead."
-            )
+            must = "a number from 0 to 1, the share of the last iterates whose average is kept"
+            raise invalid_parameter("net__optimizer__average_last", owner, must, average_last)
     return Net(
         module,
         **numbers,

@@ -129,13 +129,7 @@ def predict_stacked(net: StackedNet, params: list[Tensor], X: Reals, allowed: Bo
 
 @torch.no_grad()
 def predict_stacked_proba(
-    net: StackedNet,
-    params: list[Tensor],
-    X: Reals,
-    allowed: Bools,
-    *,
-    device: Device = "cpu",
-    step: float | None = None,
+    net: StackedNet, params: list[Tensor], X: Reals, allowed: Bools, *, device: Device, step: float | None = None
 ) -> Floats:
     """Return the networks' class probabilities of each row, added up: shape (n_rows, n_classes).
 

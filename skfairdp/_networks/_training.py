@@ -36,25 +36,19 @@ class PrivateRows:
 
     @classmethod
     def laid(
-        cls,
-        X: "Tensor | RowsOnDemand",
-        y: Tensor,
-        groups: Tensor | None,
-        step: _clipping.DPStep,
-        of_each: Tensor | None = None,
+        cls, X: "Tensor | RowsOnDemand", y: Tensor, groups: Tensor | None, step: _clipping.DPStep, of: Tensor | None
     ) -> "PrivateRows":
         """Lay the rows at secret places where their number is not public.
 
-        ``of_each`` has the positions of the rows of each subject, of shape (n, k), -1 where there is none. A subject
+        ``of`` has the positions of the rows of each subject, of shape (n, k), -1 where there is none. A subject
         has a public place of its own, and so has each of its k rows.
         """
         targets = y if groups is None else torch.stack([y, groups], dim=1)
-        if of_each is not None:
+        if of is not None:
             targets = torch.cat([targets, targets.new_zeros(1, *targets.shape[1:])])  # for -1
             X = torch.cat([X, X.new_zeros(1, *X.shape[1:])]) if isinstance(X, Tensor) else X
-            of_each = of_each.to(X.device)
-            laid = cls(X, targets, None, None, of_each)
-            return laid.one_each if of_each.shape[1] == 1 else laid
+            laid = cls(X, targets, None, None, of.to(X.device))
+            return laid.one_each if of.shape[1] == 1 else laid
         places = Places(len(X)) if step.relation.number_is_public else Places.secret(len(X), step.declared_rows)
         present = None if places.present is None else places.present.to(X.device)
         if isinstance(X, RowsOnDemand):

@@ -1,6 +1,6 @@
 """Several rows of one subject, such as a person: whose each row is."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -97,10 +97,6 @@ class Subjects:
             raise private_error(problem, owner=owner, name="subject")
         source.listed = np.unique(np.concatenate([listed, *more]))
         return cls.read_source(source, owner=owner)
-
-    def by_contents(self, *columns: Array) -> "Subjects":
-        """The same, with the rows of each in the order of what is in them: it is the same wherever they stand."""
-        return replace(self, contents=columns)
 
     def outside(self, table: Any) -> Any:
         """The table without the column that names them, which is no feature; as it is where it has none."""

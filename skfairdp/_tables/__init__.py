@@ -22,7 +22,6 @@ from skfairdp._tables._declared import (
     Form,
     SampleForm,
     Table,
-    array_of,
     as_container,
     as_entries,
     as_numbers,
@@ -31,7 +30,6 @@ from skfairdp._tables._declared import (
     dtype_of,
     kind_of,
     read_table,
-    type_of,
 )
 from skfairdp._tables._interactions import InteractionModel
 from skfairdp._tables._marginals import MarginalsBackend

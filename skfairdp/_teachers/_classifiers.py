@@ -259,12 +259,7 @@ def made_up_cells(n_classes: int, n_groups: int, each: int) -> tuple[NDArray[np.
 
 
 def rehearse_learner(
-    learner: Any,
-    made_up: Callable[[int], tuple[Any, Any, dict[str, Any]]],
-    *,
-    parameter: str,
-    owner: str,
-    kind: str = "classifier",
+    learner: Any, made_up: Callable[[int], tuple[Any, ...]], *, parameter: str, owner: str, kind: str = "classifier"
 ) -> None:
     """Fit a learner that is going to be trained on released values on made-up rows, before those are paid for.
     Whatever it can be asked for later it is asked for here. Of several errors that on most rows is repeated."""

@@ -130,13 +130,7 @@ def say(text: str, *, verbose: int) -> None:
 
 
 def progress_bar(
-    items: Any = None,
-    *,
-    desc: str,
-    total: int | None = None,
-    verbose: int = 0,
-    leave: bool = False,
-    seconds: float = 0.0,
+    items: Any = None, *, desc: str, total: int | None = None, verbose: int, leave: bool = False, seconds: float = 0.0
 ) -> Any:
     """Iterate with a bar on standard error that shows counts and no rate.
 

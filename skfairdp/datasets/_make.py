@@ -228,7 +228,7 @@ def make_rotated_subgroups(
     if not isinstance(minority_share, Real) or not 0 < minority_share < 1:
         raise invalid_parameter("minority_share", owner, "a float in the range (0, 1)", minority_share)
     if quarter_turns not in (1, 2, 3):
-        raise ValueError(f"The 'quarter_turns' parameter of {owner} must be 1, 2 or 3. Got {quarter_turns!r} instead.")
+        raise invalid_parameter("quarter_turns", owner, "1, 2 or 3", quarter_turns)
     side = pixels.shape[1]
     size = side if size is None else _checked_count("size", size, side, "the side of the images", owner)
     turned = public_generator(random_state).random(len(pixels)) < minority_share
@@ -285,9 +285,9 @@ def make_class_bias(
     target = _one_label_each(labels, len(pixels), owner)
     rare = np.flatnonzero(target == minority)
     if not len(rare):
-        raise ValueError(f"The 'minority' parameter of {owner} must be one of the labels. Got {minority!r} instead.")
+        raise invalid_parameter("minority", owner, "one of the labels", minority)
     if not isinstance(level, Real) or not level >= 1:
-        raise ValueError(f"The 'level' parameter of {owner} must be a number >= 1. Got {level!r} instead.")
+        raise invalid_parameter("level", owner, "a number >= 1", level)
     left = public_generator(random_state).permutation(rare)[: max(round(len(rare) / level), 1)]
     kept = np.sort(np.concatenate([np.flatnonzero(target != minority), left]))
     return Bunch(data=pixels[kept], target=target[kept], sensitive_features=target[kept], indices=kept)

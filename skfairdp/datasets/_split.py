@@ -127,10 +127,8 @@ def train_private_public_test_split(
 def _shares(sizes: Sequence[float]) -> tuple[float, ...]:
     shares = tuple(float(size) for size in sizes)
     if len(shares) != 3 or min(shares) <= 0 or sum(shares) > 1 + 1e-9:
-        raise ValueError(
-            f"The 'sizes' parameter of {_OWNER} must be three positive shares (private, public, test) that add up "
-            f"to 1 or less. Got {sizes!r} instead."
-        )
+        must = "three positive shares (private, public, test) that add up to 1 or less"
+        raise _utils.invalid_parameter("sizes", _OWNER, must, sizes)
     return shares
 
 

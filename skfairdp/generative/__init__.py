@@ -6,12 +6,5 @@ from skfairdp.generative._synthetic_data_classifier import SyntheticDataClassifi
 from skfairdp.generative._synthetic_data_regressor import SyntheticDataRegressor
 from skfairdp.generative._table_codec import TableCodec, UnitCodec
 
-__all__ = [
-    "MarginalsBackend",
-    "PFGuardGenerator",
-    "SyntheticDataClassifier",
-    "SyntheticDataRegressor",
-    "SyntheticRows",
-    "TableCodec",
-    "UnitCodec",
-]
+__all__ = ["MarginalsBackend", "PFGuardGenerator", "SyntheticDataClassifier", "SyntheticDataRegressor"]
+__all__ += ["SyntheticRows", "TableCodec", "UnitCodec"]

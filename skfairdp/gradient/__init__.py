@@ -7,13 +7,5 @@ from skfairdp.gradient._fair_dpsgd_regressor import FairDPSGDRegressor
 from skfairdp.gradient._parity import PublicPenalty, SignedLoss, beside as beside
 from skfairdp.lagrangian import PFLDClassifier
 
-__all__ = [
-    "FairDPSGDClassifier",
-    "FairDPSGDRegressor",
-    "PFLDClassifier",
-    "PublicPenalty",
-    "SignedLoss",
-    "cnn",
-    "mlp",
-    "resnet",
-]
+__all__ = ["FairDPSGDClassifier", "FairDPSGDRegressor", "PFLDClassifier", "PublicPenalty", "SignedLoss", "cnn"]
+__all__ += ["mlp", "resnet"]

@@ -209,12 +209,6 @@ class AmountJudgement:
         holds = "yes" if (upper <= bounds).all() else "no" if (lower > bounds).any() else "within the noise"
         return gap, float(upper[shown].max()), holds
 
-    @property
-    def said_in_doubt(self) -> tuple[float, float, str]:
-        """The same by public rows that taught the network."""
-        gap, _, holds = self.said
-        return gap, float((2 * self.constraints.units(self.scale)).max()), "no" if holds == "no" else "within the noise"
-
     def warn(self, owner: str, advice: str) -> None:
         """Say so where a constraint is broken by more than noise and sampling explain."""
         gap, bound, holds = self.said

@@ -1,13 +1,14 @@
 """What private training of a network plans, whatever it predicts: network, scaling, noise, and parity beside."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from skfairdp import _usefulness
+from skfairdp import _usefulness, privacy
 from skfairdp._column_tables import Cost, Scaling
 from skfairdp._estimator import PrivateEstimator
 from skfairdp._inputs import TrainingData, subject_given
@@ -17,17 +18,7 @@ from skfairdp._utils import PublicData, RandomStateLike, child_seeds, public_gen
 from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, beside
-from skfairdp.privacy import (
-    DpEvent,
-    GaussianMechanism,
-    NeighboringRelation,
-    NoiseSource,
-    compose,
-    epsilon_of,
-    gdp_mu,
-    relation_for,
-    rounded_up,
-)
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net, Network
@@ -54,6 +45,7 @@ class TrainsNetwork(PrivateEstimator):
     lam: float | None
     net: Any
     schema: Any
+    public_data: Any
     max_grad_norm: float | None
     noise_multiplier: float | None
     random_state: RandomStateLike
@@ -83,19 +75,21 @@ class TrainsNetwork(PrivateEstimator):
     def _looks(self, data: TrainingData, net: "Net", n_rows: int, cost: Cost) -> dict[str, Any]:
         raise NotImplementedError
 
-    def _refuse_rows_of_subjects(self, subject: Any) -> None:
-        """A declared number of rows says nothing where that of subjects is public."""
-        if subject_given(self, subject) is not None and self._declared_rows is not None:
+    def _got_public_rows(self, given: Mapping[str, Any]) -> bool:
+        """Whether there are public rows. A declared number of rows says nothing where that of subjects is public."""
+        if subject_given(self, given.get("subject")) is not None and self._declared_rows is not None:
             raise ValueError(
                 f"{type(self).__name__} got 'subject' and a declared number of rows. Where subjects are protected, "
                 "their number is public and nothing follows that of rows: leave 'public_n_rows' and n_rows of the "
                 "schema None."
             )
+        named = given.get("X_public"), given.get("sensitive_features_public"), self.public_data
+        return any(rows is not None for rows in named)
 
     def _plan(self, data: TrainingData) -> DPSGDPlan:
         from skfairdp._networks import DPStep
 
-        relation = relation_for(self._declared_rows, by_subject=data.subjects is not None)
+        relation = privacy.relation_for(self._declared_rows, by_subject=data.subjects is not None)
         n_rows = data.n_units if self._declared_rows is None else self._declared_rows
         parity = PublicPenalty() if self._is_plain else self._parity_for(data, n_rows, relation)
         max_grad_norm = self.max_grad_norm or self._usual_norm(parity)
@@ -120,11 +114,12 @@ class TrainsNetwork(PrivateEstimator):
         looks["parity"] = None if self._is_plain else parity
         of = "" if data.subjects is None else data.subjects.name
         plan = DPSGDPlan(net, step, duals, scaling=scaling, taken=taken, judge=judge, rows_of=of, **looks)
-        if self.noise_multiplier is not None and (spent := epsilon_of(plan.event, self.delta)) > self.epsilon:
+        if self.noise_multiplier is not None and (spent := privacy.epsilon_of(plan.event, self.delta)) > self.epsilon:
             raise ValueError(
-                f"noise_multiplier={self.noise_multiplier} of {type(self).__name__} costs epsilon={rounded_up(spent)} "
-                f"for {plan.step.steps} steps, more than the epsilon={self.epsilon:g} asked for. Raise it, lower "
-                "'net__max_epochs' or 'net__batch_size', or leave it None."
+                f"noise_multiplier={self.noise_multiplier} of {type(self).__name__} costs "
+                f"epsilon={privacy.rounded_up(spent)} for {plan.step.steps} steps, more than the "
+                f"epsilon={self.epsilon:g} asked for. Raise it, lower 'net__max_epochs' or 'net__batch_size', or leave "
+                "it None."
             )
         data.reads.note("sampling probability", "computed", step.sampling_probability)
         data.reads.note("number of steps", "computed", step.steps)
@@ -228,7 +223,7 @@ class MajorityBaselineTest:
 
     def _within(self, noise: float, most: float) -> float:
         """The μ of as little noise in a share of the rows as is wanted, for at most ``most`` of the cost."""
-        mu = math.sqrt(self.share) * gdp_mu(self.epsilon, self.delta)
+        mu = math.sqrt(self.share) * privacy.gdp_mu(self.epsilon, self.delta)
         return min(1 / (self.n_rows * noise), math.sqrt(most) * mu)
 
     def _at(self, mu: float) -> GaussianMechanism:
@@ -237,7 +232,7 @@ class MajorityBaselineTest:
     @property
     def event(self) -> DpEvent:
         """Both releases."""
-        return compose(self.counts.event, self.gain.event)
+        return privacy.compose(self.counts.event, self.gain.event)
 
     @property
     def target(self) -> float:

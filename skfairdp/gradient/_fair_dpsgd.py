@@ -258,19 +258,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         self._warn_of_one_class(plan, data, found)
         return self
 
-    def _read(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        sensitive_features: Any = None,
-        X_public: Any = None,
-        sensitive_features_public: Any = None,
-        subject: Any = None,
-    ) -> TrainingData:
+    def _read(self, X: Any, y: Any, **rows: Any) -> TrainingData:
         self._validate_params()
-        self._refuse_rows_of_subjects(subject)
-        given = any(rows is not None for rows in (X_public, sensitive_features_public, self.public_data))
+        given = self._got_public_rows(rows)
         parity = self._parity_part(given)
         if given and isinstance(parity, SignedLoss):
             raise ValueError(
@@ -278,11 +268,10 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
                 "sensitive_features_public and 'public_data', or take parity='public_penalty' instead, which costs "
                 "no epsilon and enforces no bound."
             )
-        rows_read = parity.rows_read(self.lam)
-        if given and self._leaves_parity_open(sensitive_features):
-            rows_read["groups"] = "both"
-        rows_read |= {"X_public": X_public, "sensitive_features_public": sensitive_features_public, "subject": subject}
-        data = read_any_training(self, X, y, by_key=False, sensitive_features=sensitive_features, **rows_read)
+        rows |= parity.rows_read(self.lam)
+        if given and self._leaves_parity_open(rows.get("sensitive_features")):
+            rows["groups"] = "both"
+        data = read_any_training(self, X, y, by_key=False, **rows)
         if data.source is not None:
             self._check_room(data)
         return data

@@ -366,23 +366,12 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         check_same_index(owner, X=X, exposure=exposure)
         return as_exposures(exposure, n_rows, owner=owner)
 
-    def _read(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        sensitive_features: Any = None,
-        exposure: Any = None,
-        X_public: Any = None,
-        sensitive_features_public: Any = None,
-        subject: Any = None,
-    ) -> _inputs.TrainingData:
+    def _read(self, X: Any, y: Any, *, exposure: Any = None, **rows: Any) -> _inputs.TrainingData:
         self._validate_params()
-        self._refuse_rows_of_subjects(subject)
         owner, asked = type(self).__name__, self._asked
         if self.loss == "poisson" and _inputs.amount_bounds(self)[0] < 0:
             raise ValueError(f"'bounds' of {owner} with loss='poisson' are those of counts, from 0 on: bounds=(0, 10).")
-        given = any(rows is not None for rows in (X_public, sensitive_features_public, self.public_data))
+        given = self._got_public_rows(rows)
         if given and asked.asks:
             raise ValueError(
                 f"{owner} got public rows together with {'constraints' if self.gamma is None else 'gamma'!r}, which "
@@ -390,13 +379,9 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
                 "'lam' alone."
             )
         self._holds = asked.asks or given
-        private = asked.asks and self.lam != 0
-        public = {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
-        by_public = given and self.lam != 0
-        how = {"groups": "public" if by_public else "none", "public_rows": "given" if by_public else "none", **public}
-        how |= {"groups": "private"} if private else {}
-        of_rows = {"sensitive_features": sensitive_features, "subject": subject}
-        data = _inputs.read_training(self, X, y, **of_rows, **how, target=_inputs.read_amounts)
+        whose = "none" if self._is_plain else "public" if given else "private"
+        rows |= {"groups": whose, "public_rows": "given" if whose == "public" else "none"}
+        data = _inputs.read_training(self, X, y, **rows, target=_inputs.read_amounts)
         self._has_exposure = exposure is not None
         # beside each amount the exposure of its row
         return replace(data, y=np.column_stack([data.y, self._exposure(exposure, X, len(data.y))]))

@@ -62,13 +62,7 @@ class DualPlan:
 
     @classmethod
     def calibrated(
-        cls,
-        *,
-        epsilon: float,
-        delta: float,
-        share: float,
-        releases: int,
-        relation: NeighboringRelation = NeighboringRelation.ADD_OR_REMOVE_ONE,
+        cls, *, epsilon: float, delta: float, share: float, releases: int, relation: NeighboringRelation
     ) -> "DualPlan":
         """The plan that spends ``share`` of the μ² of (ε, δ) on all releases together."""
         return cls(releases, math.sqrt(releases / share) / gdp_mu(epsilon, delta), relation)
@@ -96,18 +90,10 @@ class DualPlan:
 
     @torch.no_grad()
     def release(
-        self,
-        module: nn.Module,
-        X: Tensor,
-        cells: Tensor,
-        n_cells: int,
-        source: NoiseSource,
-        batch: int = ROWS_AT_ONCE,
-        *,
-        present: Tensor | None = None,
+        self, module: nn.Module, X: Tensor, cells: Tensor, n_cells: int, source: NoiseSource, *, present: Tensor | None
     ) -> Tensor:
         """The noisy counts, of shape (n_cells, n_classes), in double precision on the CPU."""
-        exact = self.exact(module, X, cells, n_cells, batch, present=present)
+        exact = self.exact(module, X, cells, n_cells, present=present)
         return torch.from_numpy(self.counts.release(exact.numpy(), source))
 
     @torch.no_grad()

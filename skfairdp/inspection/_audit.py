@@ -423,9 +423,7 @@ def audit_one_run(
     >>> result.refutes(0.5)
     True
     """
-    values, coins = _checked(scores, included)
-    _check_delta(delta)
-    _check_confidence(confidence)
+    values, coins = _checked(scores, included, delta, confidence)
     m = len(values)
     numbers = _numbers_of_guesses(n_guesses, m, (0.05, 0.3))
     lower = partial(_epsilon_lower, m, delta=delta)
@@ -445,7 +443,9 @@ def _best_guesses(
     return max(found, key=lambda bound: bound[0])
 
 
-def _checked(scores: ArrayLike, included: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
+def _checked(
+    scores: ArrayLike, included: ArrayLike, delta: float, confidence: float
+) -> tuple[Array, NDArray[np.bool_]]:
     values, coins = np.asarray(scores, dtype=float), np.asarray(included)
     if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
         raise ValueError(f"scores must be a finite array of shape (n_canaries,). Got shape {values.shape} instead.")
@@ -456,6 +456,8 @@ def _checked(scores: ArrayLike, included: ArrayLike) -> tuple[Array, NDArray[np.
         )
     if coins.dtype != bool and not (np.issubdtype(coins.dtype, np.number) and np.isin(coins, (0, 1)).all()):
         raise ValueError("included must hold booleans, or the numbers 0 and 1.")
+    _check_delta(delta)
+    _check_confidence(confidence)
     return values, coins.astype(bool)
 
 
@@ -564,9 +566,7 @@ def audit_one_run_f_dp(
     >>> round(audit_one_run(scores, included, delta=1e-5).epsilon_lower, 2)
     2.1
     """
-    values, coins = _checked(scores, included)
-    _check_delta(delta)
-    _check_confidence(confidence)
+    values, coins = _checked(scores, included, delta, confidence)
     if curve not in _CURVES:
         raise ValueError(f"curve must be 'gdp' or 'epsilon_delta'. Got {curve!r} instead.")
     if curve == "gdp" and delta == 0:
@@ -624,7 +624,7 @@ def audit_one_run_gaussian(scores: ArrayLike, included: ArrayLike, *, confidence
     values = np.asarray(scores, dtype=float)
     if values.ndim == 2 and values.shape[1] > 0:
         values = values.sum(axis=1)
-    values, coins = _checked(values, included)
+    values, coins = _checked(values, included, 0.0, confidence)
     return audit_matched_filter(values[~coins], values[coins], confidence=confidence)
 
 

@@ -65,12 +65,7 @@ class PFLDPlan:
 
     @classmethod
     def calibrated(
-        cls,
-        *,
-        epsilon: float,
-        delta: float,
-        budget_split: tuple[float, float, float] = (0.02, 0.78, 0.20),
-        **shape: Any,
+        cls, *, epsilon: float, delta: float, budget_split: tuple[float, float, float] = (0.02, 0.78, 0.2), **shape: Any
     ) -> "PFLDPlan":
         """The plan of this shape whose certified ε is at most ``epsilon``.
 

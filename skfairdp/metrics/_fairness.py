@@ -185,19 +185,14 @@ def accuracy_disparity(
 
 
 def _read(
-    y_true: MaybeArray,
-    y_pred: ArrayLike,
-    sensitive_features: Any,
-    groups: MaybeValues,
-    reject_label: MaybeValue,
-    owner: str,
+    y_true: MaybeArray, y_pred: ArrayLike, sensitive_features: Any, groups: MaybeValues, refusal: MaybeValue, owner: str
 ) -> tuple[Objects, Bools, Ints, Objects]:
     """Return predictions, which of them are refusals, group codes and groups."""
     _utils.check_same_index(owner, y_true=y_true, y_pred=y_pred, sensitive_features=sensitive_features)
     n_rows = None if y_true is None else len(read_labels(y_true, "y_true", owner))
     predicted = read_labels(y_pred, "y_pred", owner, n_rows)
     codes, domain = group_codes(sensitive_features, groups, len(predicted), owner)
-    return predicted, read_rejected(predicted, reject_label, owner), codes, domain
+    return predicted, read_rejected(predicted, refusal, owner), codes, domain
 
 
 def _largest_difference(hit: Array, codes: Ints, cells: Ints, kept: Bools, n_groups: int, owner: str) -> float:

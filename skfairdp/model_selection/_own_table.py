@@ -634,11 +634,6 @@ class _Release:
         return {} if self.exposure is None else {"exposure": self.rows[self.exposure]}
 
     @property
-    def loss(self) -> str:
-        """Of a network that learns amounts."""
-        return "squared" if self.exposure is None else "poisson"
-
-    @property
     def given(self) -> dict[str, Any]:
         """Parameters of every method."""
         return {name: getattr(self, name) for name in ("epsilon", "delta", "schema", "random_state")}
@@ -697,7 +692,7 @@ _MODELS: dict[bool, dict[str, Callable[[_Release], Any]]] = {
     },
     True: {
         "synthetic": lambda release: SyntheticDataRegressor(**release.given),
-        "dpsgd": lambda release: FairDPSGDRegressor(loss=release.loss, **release.given),
+        "dpsgd": lambda release: FairDPSGDRegressor(loss="poisson" if release.beside else "squared", **release.given),
     },
 }
 
@@ -721,23 +716,18 @@ def _fair_pate(release: _Release) -> list[_Point]:
     ]
 
 
-def _dpsgd(release: _Release) -> list[_Point]:
-    """One network."""
-    model = _MODELS[False]["dpsgd"](release).fit(release.rows)
-    call = release.call(FairDPSGDClassifier.__name__, "parity='signed_loss'")
-    return [_Point(model, call, lam=math.nan if model.lam is None else model.lam)]
-
-
-def _amounts(method: str, release: _Release) -> list[_Point]:
-    """One regressor, which holds nothing."""
-    model = _MODELS[True][method](release).fit(release.rows, **release.beside)
-    return [_Point(model, release.call(type(model).__name__, "" if release.exposure is None else "loss='poisson'"))]
+def _alone(method: str, release: _Release) -> list[_Point]:
+    """One network, or a regressor, which holds nothing."""
+    model = _MODELS[release.of_amounts][method](release).fit(release.rows, **release.beside)
+    options = "parity='signed_loss'" if not release.of_amounts else "loss='poisson'" if release.beside else ""
+    lam = getattr(model, "lam", None)
+    return [_Point(model, release.call(type(model).__name__, options), lam=math.nan if lam is None else lam)]
 
 
 def _barycenter(release: _Release) -> list[_Point]:
     """A network, whose predictions are moved so that they are spread alike in all groups."""
     beneath, tables = _two_parts(release)
-    network, moved = _amounts("dpsgd", beneath)[0], replace(release, epsilon=tables)
+    network, moved = _alone("dpsgd", beneath)[0], replace(release, epsilon=tables)
     model = PrivateBarycenter(network.model, epsilon=tables, delta=release.delta, schema=release.schema)
     beside = "" if release.exposure is None else f", exposure=table[{release.exposure!r}]"
     call = moved.call(PrivateBarycenter.__name__, f"{network.call}.fit(table{beside})")
@@ -746,8 +736,8 @@ def _barycenter(release: _Release) -> list[_Point]:
 
 #: What each method releases for an ε, and learns from it, by whether the label is an amount.
 _METHODS: dict[bool, dict[str, Callable[[_Release], list[_Point]]]] = {
-    False: {"synthetic": _synthetic, "fair_pate": _fair_pate, "dpsgd": _dpsgd},
-    True: {"synthetic": partial(_amounts, "synthetic"), "dpsgd": partial(_amounts, "dpsgd"), "barycenter": _barycenter},
+    False: {"synthetic": _synthetic, "fair_pate": _fair_pate, "dpsgd": partial(_alone, "dpsgd")},
+    True: {"synthetic": partial(_alone, "synthetic"), "dpsgd": partial(_alone, "dpsgd"), "barycenter": _barycenter},
 }
 
 

@@ -21,7 +21,7 @@ from skfairdp import metrics, privacy
 from skfairdp._row_wise import predict_with_groups, row_wise_predictions
 from skfairdp._rows import Chunk, RowSource, SubjectRows, other_rows
 from skfairdp._teachers import counted_once
-from skfairdp._utils import PublicData, encode_labels, group_domain
+from skfairdp._utils import PublicData, encode_labels, group_domain, invalid_parameter
 from skfairdp._utils._sklearn import take_rows
 from skfairdp.fairness import largest_disparity, tally
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
@@ -140,10 +140,9 @@ def read_scoring(given: Any, *, owner: str, of_amounts: bool = False) -> list[Ob
         named = {}
     known = _OF_AMOUNTS if of_amounts else _OF_CLASSES
     if not named:
-        raise ValueError(
-            f"The 'scoring' parameter of {owner} must be a name, a list of names or a dict of name → objective, not "
-            f"empty. Names are {sorted(known)} and those of scikit-learn's scorers. Got {given!r} instead."
-        )
+        must = "a name, a list of names or a dict of name → objective, not empty"
+        names = f"Names are {sorted(known)} and those of scikit-learn's scorers"
+        raise invalid_parameter("scoring", owner, f"{must}. {names}", given)
     for what in named.values():
         if isinstance(what, str) and what in _BUILT_IN and what not in known:
             kind = "amounts" if of_amounts else "classes"

@@ -152,10 +152,8 @@ def make_source_splits(
     if source.key is None and not source.knows_places:
         raise ValueError(f"{sources.key_wanted(owner)}, or {remedy}.")
     if test_size is None and (not isinstance(cv, Integral) or isinstance(cv, bool) or not 2 <= int(cv) <= 1000):
-        raise ValueError(
-            f"The 'cv' parameter of {owner} must be a number of folds from 2 to 1000 where rows are read in chunks, as "
-            f"they have no positions. Got {cv!r} instead."
-        )
+        must = "a number of folds from 2 to 1000 where rows are read in chunks, as they have no positions"
+        raise _utils.invalid_parameter("cv", owner, must, cv)
     rule = sources.FoldRule(source.key, seed, 2 if test_size is not None else int(cv), test_size)
     return _folds(source, rule, owner, [(None, None)] * (rule.n_folds if test_size is None else 1))
 
@@ -397,10 +395,8 @@ def _splits(search: Any, one: Candidate, rows: Rows, planned: Entry, holdout: fl
     subjects, y, n_units, source = rows.subjects, rows.y, rows.n_rows, opened(rows.X) if rows.y is None else None
     if subjects is not None:
         if holdout is None and (not isinstance(search.cv, Integral) or isinstance(search.cv, bool)):
-            raise ValueError(
-                f"The 'cv' parameter of {owner} must be a number of folds where subjects are protected: a fold holds "
-                f"all rows of its subjects. Got {search.cv!r} instead."
-            )
+            must = "a number of folds where subjects are protected: a fold holds all rows of its subjects"
+            raise _utils.invalid_parameter("cv", owner, must, search.cv)
         # The list of subjects is cut, which is public: nothing is drawn, as none comes or goes.
         y, n_units, secret = np.zeros(subjects.n), subjects.n, privacy.SecretDraws(None)
     elif source is not None:

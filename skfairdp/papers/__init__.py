@@ -14,18 +14,6 @@ from skfairdp.papers._pate_analysis import (
     sfpate_bounds,
 )
 
-__all__ = [
-    "DPSGDF",
-    "ConvolutionalLayers",
-    "DataLensBackend",
-    "FairClippingClassifier",
-    "GPATEBackend",
-    "GSWGANBackend",
-    "GlobalAdapt",
-    "PATEAnalysis",
-    "PATEFairnessAnalysis",
-    "PATEGANBackend",
-    "Reweighting",
-    "pate_data_dependent_epsilon",
-    "sfpate_bounds",
-]
+__all__ = ["DPSGDF", "ConvolutionalLayers", "DataLensBackend", "FairClippingClassifier", "GPATEBackend"]
+__all__ += ["GSWGANBackend", "GlobalAdapt", "PATEAnalysis", "PATEFairnessAnalysis", "PATEGANBackend"]
+__all__ += ["Reweighting", "pate_data_dependent_epsilon", "sfpate_bounds"]

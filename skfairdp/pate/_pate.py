@@ -4,7 +4,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import joblib
-from sklearn.utils import metadata_routing
+from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
@@ -115,11 +115,7 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     }
     _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS}
     # No groups: its fit takes none, so nothing may be routed there.
-    __metadata_request__fit = {
-        "subject": True,
-        "sensitive_features": metadata_routing.UNUSED,
-        "sensitive_features_public": metadata_routing.UNUSED,
-    }
+    __metadata_request__fit = {"subject": True, "sensitive_features": UNUSED, "sensitive_features_public": UNUSED}
 
     def fit(
         self,

@@ -16,7 +16,7 @@ from skfairdp._inputs import read_any_training, read_public_rows_of
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner, set_judgement, tightened
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks, rehearse_student
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike, Values
 from skfairdp._usefulness import Comparison, VoteForecast, constant_meets, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, public_generator, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, N_JOBS, Interval, StrOptions
@@ -173,8 +173,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     voting: Any = "soft"
     proximal_weight: float | None = None
     n_teachers: int | str = "auto"
-    classes: ArrayLike | None = None
-    groups: Sequence[Any] | None = None
+    classes: MaybeArray = None
+    groups: Values | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     n_jobs: int | None = None
     schema: Schema | None = None
@@ -206,12 +206,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        sensitive_features: ArrayLike | None = None,
-        subject: ArrayLike | str | None = None,
+        self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None
     ) -> "SFPATEClassifier":
         """Train teachers, release their noisy votes, train the student.
 

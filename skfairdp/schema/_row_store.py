@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfairdp._rows import HELD, LISTED, Chunk, RowSource, other_rows, row_hashes, stored
+from skfairdp._typing import Array, Floats, Ints
 from skfairdp.schema._columns import Column, Number
 from skfairdp.schema._raw_table import RawTable
 from skfairdp.schema._schema import Schema
@@ -34,18 +35,22 @@ class CompactRows:
         """Of a structured dtype: a field for each column, in their order."""
         return [(f"column{j}", _dtype(self.schema.columns[name])) for j, name in enumerate(self.names)]
 
-    def fill(self, rows: NDArray[Any], numbers: Mapping[str, NDArray[np.float64]]) -> None:
+    def fill(self, rows: Array, numbers: Mapping[str, Floats]) -> None:
         """Write a table into the fields."""
         for (field, _), name in zip(self.fields, self.names, strict=True):
             rows[field] = _codes(self.schema.columns[name], numbers[name])
 
-    def contents(self, numbers: Mapping[str, NDArray[np.float64]]) -> list[NDArray[Any]]:
-        """What is in each column, by which rows without an order are sorted."""
+    def rows(self, numbers: Mapping[str, Floats]) -> Array:
+        """A table, written into the fields."""
         rows = np.empty(len(next(iter(numbers.values()))), dtype=self.fields)
         self.fill(rows, numbers)
-        return [rows[field] for field, _ in self.fields]
+        return rows
 
-    def table(self, rows: NDArray[Any]) -> RawTable:
+    def contents(self, rows: Array) -> tuple[Array, ...]:
+        """What is in each column, by which rows without an order are sorted."""
+        return tuple(rows[field] for field, _ in self.fields)
+
+    def table(self, rows: Array) -> RawTable:
         """The inverse of :meth:`fill`."""
         places = zip(self.fields, self.names, strict=True)
         numbers = {name: _numbers(self.schema.columns[name], rows[field]) for (field, _), name in places}
@@ -71,7 +76,7 @@ def _dtype(column: Column) -> np.dtype[Any]:
     return np.dtype(np.float64) if n_codes is None else np.min_scalar_type(n_codes)
 
 
-def _codes(column: Column, numbers: NDArray[np.float64]) -> NDArray[Any]:
+def _codes(column: Column, numbers: Floats) -> Array:
     n_codes, step = _n_codes(column), _step(column)
     if n_codes is None or step is None:
         return numbers
@@ -79,7 +84,7 @@ def _codes(column: Column, numbers: NDArray[np.float64]) -> NDArray[Any]:
     return np.where(np.isnan(numbers), n_codes, codes).astype(_dtype(column))
 
 
-def _numbers(column: Column, codes: NDArray[Any]) -> NDArray[np.float64]:
+def _numbers(column: Column, codes: Array) -> Floats:
     n_codes, step = _n_codes(column), _step(column)
     if n_codes is None or step is None:
         return np.ascontiguousarray(codes, dtype=np.float64)
@@ -99,9 +104,9 @@ class RowStore:
     """
 
     compact: CompactRows
-    rows: NDArray[Any]
+    rows: Array
     n_features: int
-    places: NDArray[np.int64] | None = None
+    places: Ints | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -111,19 +116,14 @@ class RowStore:
     def __len__(self) -> int:
         return len(self.rows if self.places is None else self.places)
 
-    def __getitem__(self, index: slice | NDArray[np.int64]) -> NDArray[np.float64]:
+    def __getitem__(self, index: slice | Ints) -> Floats:
         """The features of some rows, of shape (n_some, n_features)."""
         rows = index if self.places is None else self.places[index]
         return np.ascontiguousarray(self.compact.table(self.rows[rows]).features)
 
-    def part(self, places: NDArray[np.int64]) -> "RowStore":
+    def part(self, places: Ints) -> "RowStore":
         """The rows of these places alone."""
         return replace(self, places=places)
-
-    @property
-    def contents(self) -> tuple[NDArray[Any], ...]:
-        """What is in each column, where it is kept: :meth:`CompactRows.contents`."""
-        return tuple(self.rows[field] for field, _ in self.compact.fields)
 
 
 def storage_bytes(schema: Schema, n_rows: int) -> int:
@@ -134,7 +134,7 @@ def storage_bytes(schema: Schema, n_rows: int) -> int:
 def kept_rows(
     source: RowSource, schema: Schema, *, owner: str, n_features: int, groups: bool, held: int = HELD,
     listed: NDArray[np.uint64] | None = None, contents: tuple[str, ...] = (),
-) -> tuple[RowStore, NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64] | None]:  # fmt: skip
+) -> tuple[RowStore, Ints, Ints | None, Ints | None]:  # fmt: skip
     """Read a source once: features, labels, groups and, where subjects are listed, whose each row is.
 
     Columns of theirs are kept by which the rows of one are in an order.
@@ -142,12 +142,10 @@ def kept_rows(
     compact = CompactRows(schema, owner, contents or schema.features)
     codes: list[list[Any]] = []
 
-    def encoded(chunk: Chunk) -> tuple[NDArray[Any], list[Any]]:
+    def encoded(chunk: Chunk) -> tuple[Array, list[Any]]:
         raw = RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True)
-        rows = np.empty(raw.n_rows, dtype=compact.fields)
-        compact.fill(rows, raw.numbers)
         of = None if listed is None else np.searchsorted(listed, row_hashes(chunk, source.key, LISTED))
-        return rows, [raw.labels(), raw.groups() if groups else None, of]
+        return compact.rows(raw.numbers), [raw.labels(), raw.groups() if groups else None, of]
 
     def rows_only() -> Any:
         for rows, some in source.each(encoded):
@@ -163,28 +161,19 @@ def kept_rows(
 
 
 def numeric_memmap(
-    source: RowSource,
-    schema: Schema,
-    *,
-    owner: str,
-    n_features: int,
-    dtype: np.dtype[Any],
-    chosen: NDArray[np.int64] | None,
-    held: int = HELD,
-) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    source: RowSource, schema: Schema, *, owner: str, n_features: int, dtype: Any, chosen: Ints | None, held: int = HELD
+) -> tuple[Array, Floats, Ints, Ints]:
     """Read a source whose features and labels are public once, check it, and keep its features as numbers."""
     compact = CompactRows(schema, owner, schema.features)
-    codes: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-    some: list[NDArray[np.float64]] = []
+    codes: list[tuple[Ints, Ints]] = []
+    some: list[Floats] = []
 
-    def encoded(chunk: Chunk) -> tuple[NDArray[Any], tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def encoded(chunk: Chunk) -> tuple[Array, tuple[Ints, Ints]]:
         raw = RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True)
         raw.check("X", label=True)
-        rows = np.empty(raw.n_rows, dtype=compact.fields)
-        compact.fill(rows, raw.numbers)
-        return rows, (raw.labels(), raw.groups())
+        return compact.rows(raw.numbers), (raw.labels(), raw.groups())
 
-    def numbers() -> Iterator[NDArray[Any]]:
+    def numbers() -> Iterator[Array]:
         start = 0
         for rows, own in source.each(encoded):
             codes.append(own)
@@ -215,7 +204,7 @@ def subsample_rows(source: RowSource, schema: Schema, *, owner: str, most: int) 
     below = min(1.0, (most + 8 * math.sqrt(most) + 64) / source.n_rows) if few else 1.0
     largest = np.uint64(min(int(below * 2.0**64), 2**64 - 1))
 
-    def chosen(chunk: Chunk) -> tuple[list[NDArray[Any]], int]:
+    def chosen(chunk: Chunk) -> tuple[list[Array], int]:
         raw = RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True)
         raw.check("X", label=True)
         hashes = row_hashes(chunk, source.key, _SEED)

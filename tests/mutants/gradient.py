@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from skfairdp import FairDPSGDClassifier, _column_tables
+from skfairdp import FairDPSGDClassifier, _column_tables, privacy
 from skfairdp._networks import (
     BoundsByGroup,
     DPStep,
@@ -20,7 +20,7 @@ from skfairdp._networks import (
     own_generator,
     scale_last_layer,
 )
-from skfairdp.gradient import _dpsgd, _fair_dpsgd
+from skfairdp.gradient import _fair_dpsgd
 from skfairdp.lagrangian import _plan as _pfld_plan
 from skfairdp.papers import Reweighting, _fair_clipping
 from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NeighboringRelation
@@ -93,8 +93,7 @@ def division_by_the_realised_batch_size(patch):
 @mutant
 def add_or_remove_while_the_number_of_rows_comes_from_the_data(patch):
     """Found: rate, steps and divisor follow len(X), and the report says that a record more or less does not show."""
-    for module in (_dpsgd, _fair_clipping.privacy):
-        patch.setattr(module, "relation_for", lambda n_rows, **_: NeighboringRelation.ADD_OR_REMOVE_ONE)
+    patch.setattr(privacy, "relation_for", lambda n_rows, **_: NeighboringRelation.ADD_OR_REMOVE_ONE)
 
 
 @mutant

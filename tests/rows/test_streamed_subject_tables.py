@@ -1,6 +1,7 @@
 """Several rows of one subject in chunks: noisy tables, and groups alone, are those of the same rows in memory."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -90,9 +91,8 @@ def test_the_row_that_is_counted_is_the_same_in_all_tables():
     """In tables of two columns and of three the same rows are counted, so that the tables agree."""
     names = ("a", "b", "sex", "ill")
     table = visits()
-    subjects = Subjects.read(table, "patient_id", len(table), owner="test").by_contents(
-        table["a"].clip(-3, 3).to_numpy(), table["b"].clip(-3, 3).to_numpy()
-    )
+    contents = table["a"].clip(-3, 3).to_numpy(), table["b"].clip(-3, 3).to_numpy()
+    subjects = replace(Subjects.read(table, "patient_id", len(table), owner="test"), contents=contents)
     kept = table.iloc[subjects.one_row_each]
 
     def ill_by_sex(raw, teachers, seeds):
