@@ -36,7 +36,7 @@ from skfairdp.postprocessing._inputs import (
     schema_for,
     thawed,
 )
-from skfairdp.privacy import PrivacyLedger, rounded_up
+from skfairdp.privacy import NeighboringRelation, PrivacyLedger, rounded_up
 from skfairdp.schema import RawTable, Schema, with_schema
 
 _OWNER = "PrivateThresholds"
@@ -317,12 +317,12 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             check_free_disk(bytes_on_disk(self.schema, data.subjects.n, groups=True), _OWNER)
         self._check_columns(model, data.X.shape[1])
         self._note_the_model(model, data.reads)
-        return data
-
-    def _plan(self, data: TrainingData) -> BinsPlan:
         assert data.domain is not None
         self._constraints(data.domain, data.classes)
-        relation = self._relation(self._fitted_estimator(), data.subjects is not None)
+        return data
+
+    def _plan_for(self, data: TrainingData, relation: NeighboringRelation) -> BinsPlan:
+        assert data.domain is not None
         cost = float(self.epsilon), float(self.delta)
         plan = BinsPlan(data.n_units, len(data.domain), *cost, relation, data.rows_of)
         # of chunks features are not kept, from which a group could be guessed
