@@ -60,6 +60,10 @@ _TWO_DIGITS = (
     "four digits if others are meant, as dates of birth before 1969."
 )
 
+_EITHER_ORDER = (
+    "reads the days in {names} by the format '%s', though its noisy counts do not show whether it is '%s'. Where that "
+    "is meant, say so: known={{'name': Date(first, last, format=...)}}."
+)
 _UNREADABLE = (
     "found texts beside numbers, dates or booleans in {names}, such as '>5000' or 'n.k.': they are read as missing. "
     "Replace them by numbers, or give known={{'name': 'category'}}."
@@ -131,21 +135,26 @@ class ColumnRelease:
 
     def release(self, column: "pd.Series[Any]", noise: privacy.NoiseSource) -> "Found":
         """Release the counts of a column; return the description that follows from them."""
-        kind, share, way, odd = self.kind, 1.0, dict[str, Any](), ""
+        kind, share, odd, turned = self.kind, 1.0, "", ""
+        way: Mapping[str, Any] = {}
         if kind is None:
             own = self.share_of_kind(len(column))
             mechanism = self._gaussian(own)
             noisy = mechanism.release(counts_of_kinds(column), noise)
             (kind, writings), share = likeliest(noisy, mechanism.sigma), 1 - own
             if writings is not None:
-                way = dict(writings.best(mechanism.release(writings.counts(column), noise), mechanism.sigma))
+                counts = mechanism.release(writings.counts(column), noise)
+                way, turned = writings.best(counts, mechanism.sigma)
                 share -= own
             odd = _UNREADABLE if noisy[_TEXT] > max(_BEYOND * len(column), 4 * mechanism.sigma) else ""
         if kind == "category":
             return self._values(column, share, noise)
         truths = kind == "boolean"
         found = self._truths(column, share, noise) if truths else self._bounds(column, kind, way, share, noise)
-        return replace(found, odd=found.odd or odd)
+        odd = found.odd or odd
+        if turned and found.column is not None:
+            odd = _EITHER_ORDER % (way["format"], turned) + (f" It {odd}" if odd else "")
+        return replace(found, odd=odd)
 
     def _gaussian(self, share: float) -> privacy.GaussianMechanism:
         sigma = _APART / (self.mu * math.sqrt(share))
