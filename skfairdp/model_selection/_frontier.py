@@ -157,7 +157,7 @@ def frontier(
         subjects = Subjects.read(X, subject, X.shape[0] if hasattr(X, "shape") else len(X), owner="frontier")
         features, X_test = subjects.outside(X), subjects.outside(X_test)
         public = None if public is None else PublicData(subjects.outside(public.X), public.sensitive_features)
-    test = EvaluationSet(X_test, y_test, sensitive_features_test)
+    test = EvaluationSet(X_test, y_test, sensitive_features_test, owner="frontier", end="_test")
     totals = _frame.Totals()
     seed = int(public_generator(random_state).integers(2**31 - 1))
     fits = [fit for name, e in named.items() for fit in sweep.fits_of(name, totals.prepare(e, seed))]

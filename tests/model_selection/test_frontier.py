@@ -435,3 +435,14 @@ def test_joined_tables_and_measured_models_count_what_fits_for_records_tell_of_t
     apart = [sweep(split, model, epsilons=(1.0,)) for model in (Null(), AttributePATE())]
     joined = {g["protects"]: g["epsilon_total"] for g in join_frontiers(apart).attrs["guarantees"]}
     assert joined["record"] == apart[0].attrs["epsilon_total"] and math.isnan(joined["sensitive attribute"])
+
+
+@pytest.mark.parametrize("rows", [{"y": [0]}, {"sensitive_features": [0]}, {"sensitive_features": None}])
+def test_what_is_wrong_with_rows_to_measure_on_names_what_was_called(split, rows):
+    """Found: errors of measure_estimators named frontier, and arguments that it does not have."""
+    given = {"X": split.X_test, "y": split.y_test, "sensitive_features": split.sensitive_features_test} | rows
+    with pytest.raises(ValueError, match="measure_estimators") as wrong:
+        measure_estimators([FakePATE().fit(split.X, split.y)], **given)
+    assert not any(said in str(wrong.value) for said in ("frontier", "_test"))
+    with pytest.raises(ValueError, match="frontier"):
+        sweep(split, **{f"{name}_test": value for name, value in rows.items()})
