@@ -163,7 +163,7 @@ class AmountTables:
                 low_end = between[1] - _FARTHEST * (between[2] - between[1])
                 high_end = between[-2] + _FARTHEST * (between[-2] - between[-3])
                 between = np.r_[max(between[0], low_end), between[1:-1], min(between[-1], high_end)]
-            warn_of_other_units(owner, "amounts", (between[1:-1] + 1) / 2, self.bounds)
+            warn_of_other_units(owner, "amounts", (between[1:-1] + 1) / 2, self.bounds, "bounds_y")
             mean, middle, spread = where_amounts_lie(between, self.bounds)
             if self.mean is not None:  # noise may have put outer quantiles far away
                 spread = _no_wider(spread, (between[-3] - between[2]) / 2, (high - low) / 2)

@@ -207,6 +207,13 @@ def test_where_noise_hides_everything_a_released_constant_is_predicted_and_told(
     assert len(np.unique(model.predict(X[TEST]))) == 1 and isinstance(model.estimator_, DummyRegressor)
 
 
+@pytest.mark.parametrize(("low", "said"), [(0, "narrow"), (-1e9, "told apart there. Narrow")])
+def test_bounds_that_are_far_too_wide_are_named_by_their_parameter(low, said):
+    """Found: 'bounds' was named, which are those of the columns here."""
+    with pytest.warns(UtilityWarning, match=f"of its 'bounds_y'.* {said} 'bounds_y'"):
+        fitted(bounds_y=(low, 1e9))
+
+
 @pytest.mark.parametrize("units", ["private rows", "subjects"])
 def test_what_is_told_counts_what_is_protected(units):
     """Found: subjects were called private rows."""
