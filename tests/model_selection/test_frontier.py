@@ -1,5 +1,6 @@
 """frontier(): one release per ε, truthful totals, measured figures."""
 
+import contextlib
 import math
 
 import numpy as np
@@ -13,7 +14,7 @@ from skfairdp.datasets import make_biased_classification, train_private_public_t
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.gradient import FairDPSGDRegressor
 from skfairdp.model_selection import frontier, join_frontiers, measure_estimators, pareto_frontier
-from skfairdp.pate import ParityPenaltyStudent, SFPATEClassifier
+from skfairdp.pate import FairPATEClassifier, ParityPenaltyStudent, SFPATEClassifier
 from skfairdp.postprocessing import IDP3
 from skfairdp.privacy import GaussianDpEvent, PrivacyLedger, PrivacySpent, compose, epsilon_of, gdp_mu
 from tests._tools.inside import mark_non_dominated
@@ -195,6 +196,20 @@ def test_two_estimators_with_like_guarantees_are_totalled_together(split):
     assert set(table["estimator"]) == {"one", "two"} and table.attrs["n_fits"] == 2
     event = event_of(1.0)
     assert table.attrs["epsilon_total"] == pytest.approx(epsilon_of(compose(event, event), 1e-5))
+
+
+@pytest.mark.parametrize("room", [0.999, 1.001])
+def test_a_ledger_without_room_for_all_releases_is_charged_for_none(split, room):
+    model = FairPATEClassifier(classes=[0, 1], n_teachers=20, gamma=None)
+    events = [
+        clone(model).set_params(epsilon=epsilon).planned_privacy(split.X, split.y, X_public=split.public).event
+        for epsilon in (0.5, 1.0)
+    ]
+    ledger = PrivacyLedger(epsilon=room * epsilon_of(compose(*events), 1e-5))
+    given = {"epsilons": (0.5, 1.0), "gammas": (None,), "idp3": (False,)}
+    with contextlib.nullcontext() if room > 1 else pytest.raises(BudgetExceededError, match=r"^frontier would bring"):
+        sweep(split, clone(model).set_params(ledger=ledger), **given)
+    assert len(ledger.entries) == (2 if room > 1 else 0)
 
 
 def test_estimator_that_ignores_its_ledger_is_still_counted(split):
