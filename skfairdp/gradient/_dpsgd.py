@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from skfairdp import _usefulness
+from skfairdp import _usefulness, privacy
 from skfairdp._column_tables import Cost, Scaling
 from skfairdp._estimator import PrivateEstimator
 from skfairdp._inputs import TrainingData, subject_given
@@ -17,17 +17,7 @@ from skfairdp._utils import PublicData, RandomStateLike, child_seeds, public_gen
 from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, beside
-from skfairdp.privacy import (
-    DpEvent,
-    GaussianMechanism,
-    NeighboringRelation,
-    NoiseSource,
-    compose,
-    epsilon_of,
-    gdp_mu,
-    relation_for,
-    rounded_up,
-)
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, relation_for
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net, Network
@@ -120,11 +110,11 @@ class TrainsNetwork(PrivateEstimator):
         looks["parity"] = None if self._is_plain else parity
         of = "" if data.subjects is None else data.subjects.name
         plan = DPSGDPlan(net, step, duals, scaling=scaling, taken=taken, judge=judge, rows_of=of, **looks)
-        if self.noise_multiplier is not None and (spent := epsilon_of(plan.event, self.delta)) > self.epsilon:
+        if self.noise_multiplier is not None and (spent := privacy.epsilon_of(plan.event, self.delta)) > self.epsilon:
             raise ValueError(
-                f"noise_multiplier={self.noise_multiplier} of {type(self).__name__} costs epsilon={rounded_up(spent)} "
-                f"for {plan.step.steps} steps, more than the epsilon={self.epsilon:g} asked for. Raise it, lower "
-                "'net__max_epochs' or 'net__batch_size', or leave it None."
+                f"noise_multiplier={self.noise_multiplier} of {type(self).__name__} costs "
+                f"epsilon={privacy.rounded_up(spent)} for {plan.step.steps} steps, more than the epsilon="
+                f"{self.epsilon:g} asked for. Raise it, lower 'net__max_epochs' or 'net__batch_size', or leave it None."
             )
         data.reads.note("sampling probability", "computed", step.sampling_probability)
         data.reads.note("number of steps", "computed", step.steps)
@@ -228,7 +218,7 @@ class MajorityBaselineTest:
 
     def _within(self, noise: float, most: float) -> float:
         """The μ of as little noise in a share of the rows as is wanted, for at most ``most`` of the cost."""
-        mu = math.sqrt(self.share) * gdp_mu(self.epsilon, self.delta)
+        mu = math.sqrt(self.share) * privacy.gdp_mu(self.epsilon, self.delta)
         return min(1 / (self.n_rows * noise), math.sqrt(most) * mu)
 
     def _at(self, mu: float) -> GaussianMechanism:

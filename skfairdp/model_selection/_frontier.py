@@ -16,7 +16,7 @@ from skfairdp._utils import PublicData, RandomStateLike, invalid_parameter, prog
 from skfairdp.model_selection import _frame
 from skfairdp.model_selection._frame import mark_non_dominated
 from skfairdp.model_selection._transfer import EvaluationSet
-from skfairdp.privacy import DpEvent, LedgerEntry, PrivacySpent, compose, ledger_in_use
+from skfairdp.privacy import LedgerEntry, PrivacySpent, check_room, ledger_in_use
 
 
 def frontier(
@@ -162,7 +162,11 @@ def frontier(
     seed = int(public_generator(random_state).integers(2**31 - 1))
     fits = [fit for name, e in named.items() for fit in sweep.fits_of(name, totals.prepare(e, seed))]
     data = X, y, subject, sensitive_features, public
-    _check_room([fit.estimator for fit in fits], data)
+    own = [fit.estimator for fit in fits if hasattr(fit.estimator, "_planned_entry")]
+    own = [one for one in own if ledger_in_use(one.ledger) is not None]
+    with silence():  # the fits say it
+        planned = [(one.ledger, one._planned_entry(X, y, **_given(one, data))) for one in own]
+    check_room("frontier", *planned)
     rows: list[dict[str, Any]] = []
     n_models = sum(len(fit.points) for fit in fits)
     with progress_bar(total=n_models, desc="frontier", verbose=verbose, leave=True) as bar:
@@ -321,21 +325,6 @@ def _points_of(fit: _Fit, data: tuple[Any, ...], test: EvaluationSet) -> Iterato
             students.append((point.student, student))
         measured = test.measure(student, data[-1], point.gamma if point.refuse else None)
         yield {**_row(fit.name, released, point), **measured}, spent if point is fit.points[0] else None
-
-
-def _check_room(estimators: list[Any], data: tuple[Any, ...]) -> None:
-    """Ask each ledger for all fits that it is going to count, where these say what they cost, before the first."""
-    planned: dict[tuple[Any, ...], tuple[Any, list[DpEvent]]] = {}
-    for estimator in estimators:
-        ledger = ledger_in_use(estimator.get_params(deep=False).get("ledger"))
-        if ledger is not None and hasattr(estimator, "_planned_entry"):
-            with silence():  # the fit says it
-                entry = estimator._planned_entry(*data[:2], **_given(estimator, data))
-            of = {"protects": entry.protects, "neighboring_relation": entry.neighboring_relation}
-            of |= {"rows_of": entry.rows_of} if entry.rows_of else {}
-            planned.setdefault((id(ledger), *of.items()), (ledger, []))[1].append(entry.event)
-    for (_, *of_all), (ledger, events) in planned.items():
-        ledger.charge(compose(*events), label="frontier", dry_run=True, **dict(of_all))
 
 
 def _given(estimator: Any, data: tuple[Any, ...]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED
 
+from skfairdp import privacy
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
 from skfairdp._inputs import TrainingData, groups_to_come, read_any_training, read_private_groups, subject_given
 from skfairdp._typing import Array, Floats, Ints, Objects
@@ -18,16 +19,7 @@ from skfairdp._utils import silence, split_sensitive_columns, warn_caller, witho
 from skfairdp._utils._sklearn import Interval, take_rows
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.postprocessing import _inputs as inputs
-from skfairdp.privacy import (
-    Account,
-    DpEvent,
-    NeighboringRelation,
-    Protects,
-    PublicReads,
-    compose,
-    ledger_in_use,
-    refuse_ledger_of_seed,
-)
+from skfairdp.privacy import Account, NeighboringRelation, Protects, PublicReads, refuse_ledger_of_seed
 from skfairdp.schema import Schema
 
 _MADE_UP = 20  # rows of each kind by which a model is tried before anything is spent
@@ -57,9 +49,7 @@ class ChargedForRows(PrivateEstimator):
 
     def _fit_both(self, X: Any, y: Any, **rows: Any) -> bool:
         """Fit a private estimator that is not, for its own budget, and then this on the same rows; False where it is.
-
-        It stays as ``estimator_``, whatever becomes of the second fit.
-        """
+        It stays as ``estimator_``, whatever becomes of the second fit."""
         if not (inputs.fits_its_estimator(self) and isinstance(inputs.last_part(self.estimator), PrivateEstimator)):
             return False
         self._check_settings()
@@ -80,9 +70,11 @@ class ChargedForRows(PrivateEstimator):
         given = inputs.FitArguments(read, y, groups, None, None, subject=subject).metadata(second)
         if model is last:  # of a pipeline nothing is planned before it is fitted
             with silence():  # the fit says it
-                first = last._planned_entry(read, y, **given)
-            relation = self._check_relation(first.neighboring_relation, subject_given(self, subject) is not None)
-            self._check_room(last.ledger, first.event, relation, X, y, **rows)
+                planned = last._planned_entry(read, y, **given)
+            relation = self._check_relation(planned.neighboring_relation, subject_given(self, subject) is not None)
+            if privacy.ledger_in_use(self.ledger) is not None:
+                both = (last.ledger, planned), (self.ledger, self._own_entry(relation, X, y, **rows))
+                privacy.check_room(owner, *both)
         second.estimator = without_cells(model.fit, read, y, owner=owner, **given)
         # No report of an earlier fit stands beside this model.
         self.__dict__ = {name: vars(self)[name] for name in vars(second)} | {"estimator_": second.estimator}
@@ -90,23 +82,13 @@ class ChargedForRows(PrivateEstimator):
         self.__dict__.update({name: value for name, value in vars(second).items() if name not in parameters})
         return True
 
-    def _check_room(
-        self, of_first: Any, first: DpEvent, relation: NeighboringRelation, X: Any, y: Any, **rows: Any
-    ) -> None:
-        """Ask the ledger for what the second fit costs, and for both where both charge it, before the first."""
-        ledger = ledger_in_use(self.ledger)
-        if ledger is None:
-            return
-        how: Any = {"groups": "private", "by_key": False, "target": _no_labels, "protects": relation.protects}
-        second = self._unfitted()
+    def _own_entry(self, relation: NeighboringRelation, X: Any, y: Any, **rows: Any) -> privacy.LedgerEntry:
+        """What this puts on record beside a model that is not fitted yet."""
+        how: dict[str, Any] = {"groups": "private", "by_key": False, "protects": relation.protects}
+        how["target"] = lambda _, y, n_rows, *reads, **raw: (np.empty(0), np.zeros(n_rows, dtype=np.int64))
+        own = self._unfitted()
         with silence():  # the fit says it
-            plan = second._plan_for(read_any_training(second, X, y, **rows, **how), relation)
-        event, label = plan.event, type(self).__name__
-        if ledger is ledger_in_use(of_first):
-            event, label = compose(first, event), f"{label} with its 'estimator'"
-        of: Any = {"protects": relation.protects, "neighboring_relation": relation}
-        of |= {"rows_of": plan.rows_of} if plan.rows_of else {}
-        ledger.charge(event, label=label, dry_run=True, **of)
+            return own._entry_of(own._plan(read_any_training(own, X, y, **rows, **how), relation))
 
     def _check_settings(self) -> None:
         """Refuse parameters that no rows are needed to refuse."""
@@ -175,13 +157,6 @@ class ChargedForRows(PrivateEstimator):
                 PrivacyLeakWarning,
             )
 
-    def _plan(self, data: TrainingData) -> Any:
-        return self._plan_for(data, self._relation(self._fitted_estimator(), data.subjects is not None))
-
-    def _plan_for(self, data: TrainingData, relation: NeighboringRelation) -> Any:
-        """What this releases of its own, whatever the model inside is."""
-        raise NotImplementedError
-
     def _planned(self, X: Any, y: Any, **fit_params: Any) -> Any:
         if inputs.fits_its_estimator(self):
             raise NotFittedError(
@@ -240,11 +215,6 @@ class ChargedForRows(PrivateEstimator):
             return X
         names = getattr(model, "feature_names_in_", None)
         return features if names is None else pd.DataFrame(features, columns=names)
-
-
-def _no_labels(estimator: Any, y: Any, n_rows: int, reads: Any, **_: Any) -> tuple[Array, Ints]:
-    """A plan needs none."""
-    return np.empty(0), np.zeros(n_rows, dtype=np.int64)
 
 
 def has_a_schema(model: Any) -> bool:

@@ -716,10 +716,8 @@ def _declared(content: Any) -> tuple[dict[str, Any], dict[str, PrivacySpent]]:
 def _with_origins(
     columns: Mapping[str, Any], content: Mapping[str, Any], releases: Mapping[str, PrivacySpent]
 ) -> dict[str, Any]:
-    """Columns that know what was paid for them; of what is only a kind there is nothing to know.
-
-    A release that no column names any more is paid by all that name none: who edits a file takes no price off it.
-    """
+    """Columns that know what was paid for them; of what is only a kind there is nothing to know. A release that no
+    column names any more is paid by all that name none: who edits a file takes no price off it."""
     said = {name: one.get("released") if isinstance(one, Mapping) else None for name, one in content["columns"].items()}
     named = {name: [one] if isinstance(one, str) else one or [] for name, one in said.items()}
     known = list(releases)  # whatever a file names, it is compared and not hashed

@@ -75,7 +75,7 @@ class Writings:
         places = np.array([place(cell) if type(cell) is str else -1 for cell in cells], dtype=np.int64)
         return np.bincount(places[places >= 0], minlength=len(self.readings))
 
-    def best(self, counts: NDArray[Any], sigma: float = 0.0) -> tuple[Mapping[str, Any], str]:
+    def best(self, counts: NDArray[Any], sigma: float = 0.0) -> tuple[dict[str, Any], str]:
         """The way that reads most, by counts with so much noise each; and a format that may as well be that of days.
 
         Two ways differ by the counts of what one of them reads and the other does not. The format has day and month the
@@ -88,7 +88,7 @@ class Writings:
         compared = zip(self.ways, reads, doubts, strict=True)
         as_good = [way for way, read, doubt in compared if reads[most] - read <= doubt]
         turned = {"format": as_good[0].get("format", "").translate(_TURNED)}
-        return as_good[0], turned["format"] if turned in as_good[1:] else ""
+        return dict(as_good[0]), turned["format"] if turned in as_good[1:] else ""
 
 
 _TURNED = str.maketrans("dm", "md")
