@@ -254,10 +254,8 @@ class PrivateEstimator(SpendsPrivacy):
         """The parts that parameters are, or stand for, with their own parameters checked."""
         owner = type(self).__name__
         return {
-            name: as_part(
-                getattr(self, name), kinds, parameter=name, owner=owner, optional=name in self._optional_parts
-            )
-            for name, kinds in self._shorthands.items()
+            name: as_part(getattr(self, name), kind, parameter=name, owner=owner, optional=name in self._optional_parts)
+            for name, kind in self._shorthands.items()
         }
 
     def _check(self) -> None:
@@ -300,11 +298,11 @@ class PrivateEstimator(SpendsPrivacy):
     def _planned(self, X: Any, y: Any, **fit_params: Any) -> tuple[privacy.LedgerEntry, list[privacy.PrivacySpent]]:
         model = self._unfitted()
         data = model._read(X, y, **fit_params)
-        plan = model._plan(data)
-        of, whose = plan.relation, getattr(plan, "rows_of", "")
-        return privacy.LedgerEntry(
-            type(self).__name__, plan.event, of.protects, of, plan.releases, whose
-        ), data.reads.held
+        return self._entry_of(model._plan(data)), data.reads.held
+
+    def _entry_of(self, plan: privacy.Plan) -> privacy.LedgerEntry:
+        of, told = plan.relation, (plan.releases, getattr(plan, "rows_of", ""))
+        return privacy.LedgerEntry(type(self).__name__, plan.event, of.protects, of, *told)
 
     def _unfitted(self) -> Any:
         return clone(self)

@@ -97,9 +97,7 @@ def check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: An
     """Refuse rows out of memory where they cannot be read, before one is."""
     owner = type(estimator).__name__
     if schemas.schema_of(estimator) is None:
-        raise ValueError(
-            f"{owner} reads rows in chunks only with a 'schema', which says what their values are. Set it."
-        )
+        raise ValueError(f"{owner} reads rows in chunks only with a 'schema', which says what values are. Set it.")
     refuse_columns_beside(owner, y, groups)
     if getattr(estimator, "memory", None) is not None:
         raise ValueError(f"{owner} keeps no teachers of rows that are read in chunks. Set 'memory' to None.")

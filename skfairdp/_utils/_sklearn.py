@@ -179,7 +179,8 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         except BaseException:
             now = vars(self)
             if now.get("privacy_") is before.get("privacy_"):
-                bought = {n: v for n, v in now.items() if v is not before.get(n) and hasattr(v, "privacy_")}
+                new = ((n, v, getattr(v, "steps", [(n, v)])) for n, v in now.items() if v is not before.get(n))
+                bought = {n: v for n, v, steps in new if hasattr(steps[-1][1], "privacy_")}
                 now.clear()
                 now.update({**before, **bought})
             raise

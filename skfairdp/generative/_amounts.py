@@ -12,12 +12,12 @@ from skfairdp._column_tables import ColumnTables, where_amounts_lie
 from skfairdp._inputs import warn_of_other_units
 from skfairdp._tables import Form, Layout, SampleForm
 from skfairdp._typing import Array, Floats, Ints
-from skfairdp._usefulness import AmountLook, AmountMean, ways_of
+from skfairdp._usefulness import AmountLook, AmountMean, units_of, ways_of
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.generative._inputs import GeneratorData
 from skfairdp.generative._usefulness import TableForecast
-from skfairdp.privacy import DpEvent, NeighboringRelation, NoiseSource, compose
+from skfairdp.privacy import DpEvent, NoiseSource, compose
 from skfairdp.schema import NumberPlace
 
 #: Into how many classes amounts are cut: noise is in the counts of each, and what differs within one is not learned.
@@ -163,7 +163,7 @@ class AmountTables:
                 low_end = between[1] - _FARTHEST * (between[2] - between[1])
                 high_end = between[-2] + _FARTHEST * (between[-2] - between[-3])
                 between = np.r_[max(between[0], low_end), between[1:-1], min(between[-1], high_end)]
-            warn_of_other_units(owner, "amounts", (between[1:-1] + 1) / 2, self.bounds)
+            warn_of_other_units(owner, "amounts", (between[1:-1] + 1) / 2, self.bounds, "bounds_y")
             mean, middle, spread = where_amounts_lie(between, self.bounds)
             if self.mean is not None:  # noise may have put outer quantiles far away
                 spread = _no_wider(spread, (between[-3] - between[2]) / 2, (high - low) / 2)
@@ -176,11 +176,11 @@ class AmountTables:
 
     def warn_of_constant(self, usual: float, owner: str) -> None:
         """Say that so few rows or so small an ε leave a constant only."""
-        ways = ways_of(self.forecast.enough, NeighboringRelation.REPLACE_ONE)  # in rows, whoever they are of
+        units, enough = units_of(self.layout.relation), ways_of(self.forecast.enough, self.layout.relation)
         warn_caller(
             f"{owner} predicts for every row the constant {usual:.4g}: no learner could be clearly better. With "
-            f"{self.layout.n_columns} columns, {self.layout.n_rows:,} private rows and epsilon={self.epsilon:g} the "
-            f"relative noise of the tables is {self.forecast.noise:.2g}. {ways or 'A larger delta'} "
+            f"{self.layout.n_columns} columns, {self.layout.n_rows:,} {units} and epsilon={self.epsilon:g} the "
+            f"relative noise of the tables is {self.forecast.noise:.2g}. {enough or 'A larger delta'} "
             "would suffice.",
             UtilityWarning,
         )

@@ -248,10 +248,8 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         return plan.judge.release(plan.judge.counts(groups, labels, given), noise)
 
     def _second_try(self, first: Judgement, judge: Judge, X: Any, data: GeneratorData, noise: NoiseSource) -> Judgement:
-        """Where private rows have a larger gap than synthetic ones, train with a smaller bound, and look once more.
-
-        The learner that is kept breaks its constraints by less.
-        """
+        """Where private rows have a larger gap than synthetic ones, train with a smaller bound, and look once more. The
+        learner that is kept breaks its constraints by less."""
         if judge.looks == 1 or first.tightening == 1:
             return first
         kept = dict(self.__dict__)

@@ -269,11 +269,9 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         """An unfitted learner, and whether its fit takes groups."""
         if self.estimator is None:
             seed = int(public_generator(self.random_state).integers(2**31 - 1))
-            trees = HistGradientBoostingRegressor(
-                max_iter=60, max_leaf_nodes=8, min_samples_leaf=100, random_state=seed
-            )
+            tree = HistGradientBoostingRegressor(max_iter=60, max_leaf_nodes=8, min_samples_leaf=100, random_state=seed)
             # A line where noise is large, and what it leaves where it is not.
-            return VotingRegressor([("line", RidgeCV(np.logspace(-2, 4, 7))), ("trees", trees)]), False
+            return VotingRegressor([("line", RidgeCV(np.logspace(-2, 4, 7))), ("trees", tree)]), False
         learner = clone(self.estimator)
         with_groups = takes_groups(learner)
         if with_groups:

@@ -117,9 +117,8 @@ class TrainsNetwork(PrivateEstimator):
         if self.noise_multiplier is not None and (spent := privacy.epsilon_of(plan.event, self.delta)) > self.epsilon:
             raise ValueError(
                 f"noise_multiplier={self.noise_multiplier} of {type(self).__name__} costs "
-                f"epsilon={privacy.rounded_up(spent)} for {plan.step.steps} steps, more than the "
-                f"epsilon={self.epsilon:g} asked for. Raise it, lower 'net__max_epochs' or 'net__batch_size', or leave "
-                "it None."
+                f"epsilon={privacy.rounded_up(spent)} for {plan.step.steps} steps, more than the epsilon="
+                f"{self.epsilon:g} asked for. Raise it, lower 'net__max_epochs' or 'net__batch_size', or leave it None."
             )
         data.reads.note("sampling probability", "computed", step.sampling_probability)
         data.reads.note("number of steps", "computed", step.steps)

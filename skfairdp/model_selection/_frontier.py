@@ -12,11 +12,11 @@ from joblib import Parallel, delayed
 from sklearn.base import clone, is_regressor
 
 from skfairdp._rows import Subjects, gathered
-from skfairdp._utils import PublicData, RandomStateLike, invalid_parameter, progress_bar, public_generator
+from skfairdp._utils import PublicData, RandomStateLike, invalid_parameter, progress_bar, public_generator, silence
 from skfairdp.model_selection import _frame
 from skfairdp.model_selection._frame import mark_non_dominated
 from skfairdp.model_selection._transfer import EvaluationSet
-from skfairdp.privacy import LedgerEntry, PrivacySpent, ledger_in_use
+from skfairdp.privacy import LedgerEntry, PrivacySpent, check_room, ledger_in_use
 
 
 def frontier(
@@ -124,8 +124,8 @@ def frontier(
         A parameter out of range, lengths that do not match, or an estimator that cannot be swept; before any
         fit.
     BudgetExceededError
-        A ledger given with an estimator refuses a release. Without one, a private ledger with no ceiling
-        counts.
+        A ledger given with estimators has no room for all of their releases; it is asked before the first. Without
+        one, a private ledger with no ceiling counts.
 
     Examples
     --------
@@ -157,14 +157,20 @@ def frontier(
         subjects = Subjects.read(X, subject, X.shape[0] if hasattr(X, "shape") else len(X), owner="frontier")
         features, X_test = subjects.outside(X), subjects.outside(X_test)
         public = None if public is None else PublicData(subjects.outside(public.X), public.sensitive_features)
-    test = EvaluationSet(X_test, y_test, sensitive_features_test)
+    test = EvaluationSet(X_test, y_test, sensitive_features_test, owner="frontier", end="_test")
     totals = _frame.Totals()
     seed = int(public_generator(random_state).integers(2**31 - 1))
     fits = [fit for name, e in named.items() for fit in sweep.fits_of(name, totals.prepare(e, seed))]
+    data = X, y, subject, sensitive_features, public
+    own = [fit.estimator for fit in fits if hasattr(fit.estimator, "_planned_entry")]
+    own = [one for one in own if ledger_in_use(one.ledger) is not None]
+    with silence():  # the fits say it
+        planned = [(one.ledger, one._planned_entry(X, y, **_given(one, data))) for one in own]
+    check_room("frontier", *planned)
     rows: list[dict[str, Any]] = []
     n_models = sum(len(fit.points) for fit in fits)
     with progress_bar(total=n_models, desc="frontier", verbose=verbose, leave=True) as bar:
-        for row, spent in _measured(fits, (X, y, subject, sensitive_features, public), test, n_jobs):
+        for row, spent in _measured(fits, data, test, n_jobs):
             if spent is not None:
                 totals.add(*spent)
             rows.append({"dataset": dataset, **row})
@@ -321,18 +327,21 @@ def _points_of(fit: _Fit, data: tuple[Any, ...], test: EvaluationSet) -> Iterato
         yield {**_row(fit.name, released, point), **measured}, spent if point is fit.points[0] else None
 
 
+def _given(estimator: Any, data: tuple[Any, ...]) -> dict[str, Any]:
+    """The arguments of a fit by name."""
+    _, _, subject, sensitive_features, public = data
+    given = {"sensitive_features": sensitive_features, "X_public": public, "subject": subject}
+    if "X_public" not in inspect.signature(estimator.fit).parameters:  # a method that needs none, beside others that do
+        del given["X_public"]
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def _release(estimator: Any, data: tuple[Any, ...]) -> tuple[Any, _Spent]:
     """The private fit, and what it spent."""
-    X, y, subject, sensitive_features, public = data
-    taken = inspect.signature(estimator.fit).parameters
-    given = {"sensitive_features": sensitive_features, "X_public": public, "subject": subject}
-    given = {name: value for name, value in given.items() if value is not None}
-    if "X_public" not in taken:  # a method that needs none, beside others that do
-        given.pop("X_public", None)
     ledger = _frame.counting_ledger(estimator)
     params = estimator.get_params(deep=False)
     watched = ledger is not None or "ledger" not in params or ledger_in_use(params["ledger"]) is None
-    released = estimator.fit(X, y, **given)
+    released = estimator.fit(*data[:2], **_given(estimator, data))
     charged = () if ledger is None else tuple(ledger.entries)
     return released, (released.privacy_, charged if watched else None)
 

@@ -364,10 +364,8 @@ def _planned(method: str, release: "_Release") -> DpEvent:
 
 
 def _two_parts(release: "_Release") -> tuple["_Release", float]:
-    """The release of a network whose predictions are moved then, and the ε of the tables that say how.
-
-    Of Gaussians squares of μ add up; where they cost more beside the network, the tables get less.
-    """
+    """The release of a network whose predictions are moved then, and the ε of the tables that say how. Of Gaussians
+    squares of μ add up; where they cost more beside the network, the tables get less."""
     mu = gdp_mu(release.epsilon, release.delta)
     network = replace(release, epsilon=privacy.gdp_epsilon(mu * math.sqrt(1 - _FOR_MOVING), release.delta))
     learned, tables = _planned("dpsgd", network), privacy.gdp_epsilon(mu * math.sqrt(_FOR_MOVING), release.delta)
@@ -488,10 +486,8 @@ def _to_find(learned: pd.DataFrame, known: Mapping[str, Any] | None, asked: "_Sw
 def _split(
     table: pd.DataFrame, test_size: float, random_state: int, subject: str | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows to learn from, by position or by subject, and rows to measure on, one of each subject.
-
-    Both list their subjects, whoever has no rows: of such a one the row that is measured holds nothing.
-    """
+    """Rows to learn from, by position or by subject, and rows to measure on, one of each subject. Both list their
+    subjects, whoever has no rows: of such a one the row that is measured holds nothing."""
     subjects = None
     if subject is not None:
         subjects = Subjects.read(table, subject, len(table), owner="frontier_of_table")
@@ -608,8 +604,7 @@ class _Budget:
             charges = [(event, "this frontier", self.relation, self.rows_of)]
         for event, label, relation, rows_of in charges:
             of = NeighboringRelation(relation)
-            guarantee: dict[str, Any] = {"protects": of.protects, "neighboring_relation": of, "rows_of": rows_of}
-            ledger.charge(event, label=label, dry_run=dry_run, **guarantee)
+            privacy.charge(ledger, privacy.LedgerEntry(label, event, of.protects, of, (), rows_of), dry_run=dry_run)
 
 
 def _label_of(spent: PrivacySpent) -> str:

@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 from scipy.stats import rankdata
 from sklearn.exceptions import FitFailedWarning
 
+from skfairdp import privacy
 from skfairdp._utils import progress_bar, warn_caller
 from skfairdp.exceptions import BudgetExceededError, UnplannedReleaseError
 from skfairdp.model_selection import _frame
@@ -264,10 +265,9 @@ class SearchRun:
     def _charge(self, event: DpEvent, entry: LedgerEntry, reserve: DpEvent, releases: str) -> None:
         ledger = self.data.ledger
         if ledger is not None:
-            guarantee: dict[str, Any] = {"protects": entry.protects, "neighboring_relation": entry.neighboring_relation}
-            guarantee |= {"rows_of": entry.rows_of} if entry.rows_of else {}
-            ledger.charge(compose(event, reserve), label=self._label, dry_run=True, **guarantee)
-            ledger.charge(event, label=self._label, releases=(releases, *entry.releases), **guarantee)
+            own = replace(entry, label=self._label, event=event, releases=(releases, *entry.releases))
+            privacy.charge(ledger, replace(own, event=compose(event, reserve)), dry_run=True)
+            privacy.charge(ledger, own)
             self._on_record = getattr(ledger, "head", "")
             note_release(self._name, ledger)
         self.events.append(event)

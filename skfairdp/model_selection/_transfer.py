@@ -171,17 +171,17 @@ def _summary(part: pd.DataFrame, key: Any, reference: Sequence[float] | None) ->
 
 
 class EvaluationSet:
-    """Rows to measure on."""
+    """Rows to measure on, as arguments of a function whose names end like this."""
 
-    def __init__(self, X: Any, y: Any, sensitive_features: Any) -> None:
+    def __init__(self, X: Any, y: Any, sensitive_features: Any, *, owner: str, end: str = "") -> None:
         self.X, self.y = X, np.asarray(y)
-        name = "sensitive_features_test"
-        self.groups = as_groups(sensitive_features, len(self.y), owner="frontier", name=name)
+        name = f"sensitive_features{end}"
+        self.groups = as_groups(sensitive_features, len(self.y), owner=owner, name=name)
         domain = group_domain(self.groups)
-        self.codes = encode_labels(self.groups, domain, owner="frontier", name=name, parameter=name)
+        self.codes = encode_labels(self.groups, domain, owner=owner, name=name, parameter=name)
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if rows != len(self.y):
-            raise ValueError(f"y_test of frontier has inconsistent length: {len(self.y)} rows where X_test has {rows}.")
+            raise ValueError(f"y{end} of {owner} has inconsistent length: {len(self.y)} rows where X{end} has {rows}.")
 
     def measure(self, student: Any, public: PublicData | None, gamma: float | None) -> dict[str, float]:
         """Accuracy and disparity of the answered rows, and their share; with IDP3 where gamma is given."""
@@ -261,7 +261,7 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
     >>> table["estimator"].tolist(), table["coverage"].tolist(), round(table.attrs["guarantees"][0]["epsilon_total"], 2)
     (['PATE'], [1.0], 1.0)
     """
-    test = EvaluationSet(X, y, sensitive_features)
+    test = EvaluationSet(X, y, sensitive_features, owner="measure_estimators")
     rows: list[dict[str, Any]] = []
     spent: dict[tuple[str, str], PrivacySpent] = {}
     n_fits: dict[tuple[str, str], set[Any]] = {}

@@ -11,8 +11,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED
 
+from skfairdp import privacy
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
-from skfairdp._inputs import TrainingData, groups_to_come, read_private_groups, subject_given
+from skfairdp._inputs import TrainingData, groups_to_come, read_any_training, read_private_groups, subject_given
 from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp._utils import silence, split_sensitive_columns, warn_caller, without_cells
 from skfairdp._utils._sklearn import Interval, take_rows
@@ -48,9 +49,7 @@ class ChargedForRows(PrivateEstimator):
 
     def _fit_both(self, X: Any, y: Any, **rows: Any) -> bool:
         """Fit a private estimator that is not, for its own budget, and then this on the same rows; False where it is.
-
-        It stays as ``estimator_``, whatever becomes of the second fit.
-        """
+        It stays as ``estimator_``, whatever becomes of the second fit."""
         if not (inputs.fits_its_estimator(self) and isinstance(inputs.last_part(self.estimator), PrivateEstimator)):
             return False
         self._check_settings()
@@ -71,14 +70,25 @@ class ChargedForRows(PrivateEstimator):
         given = inputs.FitArguments(read, y, groups, None, None, subject=subject).metadata(second)
         if model is last:  # of a pipeline nothing is planned before it is fitted
             with silence():  # the fit says it
-                planned = last._planned_entry(read, y, **given).neighboring_relation
-            self._check_relation(planned, subject_given(self, subject) is not None)
+                planned = last._planned_entry(read, y, **given)
+            relation = self._check_relation(planned.neighboring_relation, subject_given(self, subject) is not None)
+            if privacy.ledger_in_use(self.ledger) is not None:
+                both = (last.ledger, planned), (self.ledger, self._own_entry(relation, X, y, **rows))
+                privacy.check_room(owner, *both)
         second.estimator = without_cells(model.fit, read, y, owner=owner, **given)
         # No report of an earlier fit stands beside this model.
         self.__dict__ = {name: vars(self)[name] for name in vars(second)} | {"estimator_": second.estimator}
         second.fit(X, y, **rows)
         self.__dict__.update({name: value for name, value in vars(second).items() if name not in parameters})
         return True
+
+    def _own_entry(self, relation: NeighboringRelation, X: Any, y: Any, **rows: Any) -> privacy.LedgerEntry:
+        """What this puts on record beside a model that is not fitted yet."""
+        how: dict[str, Any] = {"groups": "private", "by_key": False, "protects": relation.protects}
+        how["target"] = lambda _, y, n_rows, *reads, **raw: (np.empty(0), np.zeros(n_rows, dtype=np.int64))
+        own = self._unfitted()
+        with silence():  # the fit says it
+            return own._entry_of(own._plan(read_any_training(own, X, y, **rows, **how), relation))
 
     def _check_settings(self) -> None:
         """Refuse parameters that no rows are needed to refuse."""

@@ -13,15 +13,10 @@ from scipy.sparse import issparse
 from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp._utils import coins_of
 from skfairdp.fairness import RateBound, RateConstraints, RateParity, gaps_of
+from skfairdp.postprocessing import _thresholding as thresholding
 from skfairdp.postprocessing._bins import bins_of
 from skfairdp.postprocessing._inputs import probabilities
-from skfairdp.postprocessing._thresholding import (
-    CalibratedModel,
-    CalibrationRows,
-    Thresholds,
-    fit_groups,
-    own_threshold,
-)
+from skfairdp.postprocessing._thresholding import CalibrationRows, Thresholds
 
 # What a violation of 1 costs, in accuracy: no constraint is ever broken for accuracy's sake.
 _PRICE = 100.0
@@ -109,7 +104,7 @@ _KEY = b"skfairdp.FairnessCalibrator"  # public: rows are drawn alike in every f
 
 
 @dataclass(eq=False, repr=False)
-class BinAnswers(CalibratedModel):
+class BinAnswers(thresholding.CalibratedModel):
     """A model whose scores are read in bins; in each the second class is answered with a chance of its own."""
 
     edges: Any = ()
@@ -177,9 +172,9 @@ def meet_constraints(
     weights = utility if labels is None else np.eye(2)[labels]
     before = _counted((rows.groups, rows.before), weights, (rows.n_groups, 2)).transpose(0, 2, 1)
     check_rates(constraints, before, owner)
-    scores, shift = rounded(utility), own_threshold(utility, rows.before)
+    scores, shift = rounded(utility), thresholding.own_threshold(utility, rows.before)
     edges = edges_of(scores, (1 - float(shift[1])) / 2, rows.n_groups)
-    calibrated = BinAnswers(model, rows.classes, owner, *fit_groups(method, rows, owner), edges)
+    calibrated = BinAnswers(model, rows.classes, owner, *thresholding.fit_groups(method, rows, owner), edges)
     gaps, after = gaps_of(constraints), before
     if constraints.largest_violation(before) > 0:
         rules, bins = calibrated.cells(scores, rows.table, rows.groups)

@@ -364,10 +364,8 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
 
     @contextlib.contextmanager
     def _moment(self, *, commits: bool = False) -> Iterator[None]:
-        """Counts of one moment: no other thread changes them meanwhile, and with a store no other process.
-
-        What is committed is on the disk at the end. An error leaves everything as it was.
-        """
+        """Counts of one moment: no other thread changes them meanwhile, and with a store no other process. What is
+        committed is on the disk at the end. An error leaves everything as it was."""
         with _COMMITS, self._store_locked() as store:
             if store is not None:
                 self._load(store)
@@ -700,9 +698,7 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
             return
         fairness.read_rate_constraints(self.constraints, "IDP3")
         usual = {"gamma": 0.05, "disparity": "others", "gate": "excess"}
-        fairness.refuse_beside_constraints(
-            "IDP3", {name: getattr(self, name) != value for name, value in usual.items()}
-        )
+        fairness.refuse_beside_constraints("IDP3", {name: getattr(self, name) != one for name, one in usual.items()})
 
     def _handed_on(self, X: Any, y: Any = None, **given: Any) -> tuple[Any, Any, dict[str, Any]]:
         """The arguments of the estimator's ``fit``, for a search that plans it."""
@@ -845,7 +841,6 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
             labelled, outstanding = later.counts
             return fairness.RateGate(constraints, min_count=rule.min_count, labelled=labelled, outstanding=outstanding)
         gamma, disparity = asked or (rule.gamma, rule.disparity)
-        kind, shape = fairness.AmountGate if self._amounts else fairness.FairnessGate, self.counts_.shape
-        return kind(
-            *shape, gamma=gamma, min_count=rule.min_count, disparity=disparity, gate=rule.gate, counts=self.counts_
-        )
+        kind = fairness.AmountGate if self._amounts else fairness.FairnessGate
+        asked_for = {"gamma": gamma, "min_count": rule.min_count, "disparity": disparity, "gate": rule.gate}
+        return kind(*self.counts_.shape, counts=self.counts_, **asked_for)

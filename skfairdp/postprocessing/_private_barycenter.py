@@ -23,7 +23,7 @@ from skfairdp.exceptions import FairnessWarning
 from skfairdp.postprocessing import _group_guess as guessing
 from skfairdp.postprocessing._charged import ChargedForRows
 from skfairdp.postprocessing._inputs import check_fitted, last_part, thawed
-from skfairdp.privacy import PrivacyLedger, rounded_up
+from skfairdp.privacy import NeighboringRelation, PrivacyLedger, rounded_up
 from skfairdp.schema import Schema, with_schema
 
 _MOST_GROUPS = 100
@@ -276,14 +276,14 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         data.reads.note("bounds of predictions", "given", self._bounds, by=self.bounds)
         return data
 
-    def _plan(self, data: _inputs.TrainingData) -> TransportPlan:
+    def _plan(self, data: _inputs.TrainingData, relation: NeighboringRelation | None = None) -> TransportPlan:
         assert data.domain is not None
         if not 2 <= len(data.domain) <= _MOST_GROUPS:
             raise ValueError(
                 f"{type(self).__name__} compares every two groups, and got {len(data.domain)}: at least 2, and at most "
                 f"{_MOST_GROUPS}, as each needs rows enough to show through the noise."
             )
-        relation = self._relation(self._fitted_estimator(), data.subjects is not None)
+        relation = relation or self._relation(self._fitted_estimator(), data.subjects is not None)
         sizes = data.n_units, len(data.domain)
         given = *sizes, float(self.epsilon), float(self.delta), relation, data.rows_of
         if self.group_at_prediction:

@@ -23,20 +23,12 @@ from skfairdp._utils import RandomStateLike, coins_of, decode_labels, public_gen
 from skfairdp._utils._sklearn import A_LEARNER, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints
+from skfairdp.postprocessing import _inputs as inputs
 from skfairdp.postprocessing._bins import BinsPlan, bins_of, smoothed_counts
 from skfairdp.postprocessing._charged import ChargedForRows
 from skfairdp.postprocessing._constrained import answer_counts, fair_answers, for_own_answers, predicted_counts
 from skfairdp.postprocessing._group_guess import guessed_kinds, guessing_network, with_guess
-from skfairdp.postprocessing._inputs import (
-    fits_its_estimator,
-    fitted_classifier,
-    last_part,
-    network_of,
-    probabilities,
-    schema_for,
-    thawed,
-)
-from skfairdp.privacy import PrivacyLedger, rounded_up
+from skfairdp.privacy import NeighboringRelation, PrivacyLedger, rounded_up
 from skfairdp.schema import RawTable, Schema, with_schema
 
 _OWNER = "PrivateThresholds"
@@ -257,18 +249,18 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     def _fitted_estimator(self) -> Any:
         if self.estimator is None:
             raise ValueError(f"{_OWNER} needs a fitted classifier: give one with the 'estimator' parameter.")
-        return fitted_classifier(self.estimator, owner=_OWNER)
+        return inputs.fitted_classifier(self.estimator, owner=_OWNER)
 
     def _check_settings(self) -> None:
         self._validate_params()
-        if schema_for(self) is not self.schema:
+        if inputs.schema_for(self) is not self.schema:
             raise ValueError(
                 f"The 'estimator' of {_OWNER} reads raw tables by a schema, and {_OWNER} has none to read them by. "
                 "Give it the same: PrivateThresholds(model, schema=schema)."
             )
         read_rate_constraints(self.constraints, _OWNER)
-        declares = self.schema or last_part(self.estimator)
-        if fits_its_estimator(self) and isinstance(declares, (Schema, PrivateClassifier)):
+        declares = self.schema or inputs.last_part(self.estimator)
+        if inputs.fits_its_estimator(self) and isinstance(declares, (Schema, PrivateClassifier)):
             self._check_binary(declares.classes)
 
         self._check_groups(self.groups if self.schema is None else self.schema.group_values)
@@ -296,8 +288,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
                 f"The 'estimator' of {_OWNER} needs predict_proba or decision_function; {type(model).__name__} has "
                 "neither. Give one with scores."
             )
-        check_rows_alone([_Scores(thawed(model))], _OWNER)
-        if network_of(model) is not None:
+        check_rows_alone([_Scores(inputs.thawed(model))], _OWNER)
+        if inputs.network_of(model) is not None:
             from skfairdp._networks import check_precision
 
             check_precision(_OWNER)
@@ -317,12 +309,13 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             check_free_disk(bytes_on_disk(self.schema, data.subjects.n, groups=True), _OWNER)
         self._check_columns(model, data.X.shape[1])
         self._note_the_model(model, data.reads)
-        return data
-
-    def _plan(self, data: TrainingData) -> BinsPlan:
         assert data.domain is not None
         self._constraints(data.domain, data.classes)
-        relation = self._relation(self._fitted_estimator(), data.subjects is not None)
+        return data
+
+    def _plan(self, data: TrainingData, relation: NeighboringRelation | None = None) -> BinsPlan:
+        assert data.domain is not None
+        relation = relation or self._relation(self._fitted_estimator(), data.subjects is not None)
         cost = float(self.epsilon), float(self.delta)
         plan = BinsPlan(data.n_units, len(data.domain), *cost, relation, data.rows_of)
         # of chunks features are not kept, from which a group could be guessed
@@ -343,7 +336,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         if not hasattr(model, "predict_proba"):
             return
         try:
-            found = probabilities(model, rows, 2, owner=_OWNER, finite=False)
+            found = inputs.probabilities(model, rows, 2, owner=_OWNER, finite=False)
         except Exception:  # of a row that it fails for: others have a score
             return
         known = np.isfinite(found).all(axis=1)
@@ -463,12 +456,12 @@ class _Scores(BaseEstimator):
         self.estimator = estimator
 
     def predict(self, X: Any) -> Floats:
-        return probabilities(self.estimator, X, 2, owner=_OWNER, finite=False)[:, 1]
+        return inputs.probabilities(self.estimator, X, 2, owner=_OWNER, finite=False)[:, 1]
 
 
 def scores_of(model: Any, table: Any, places: Ints | None, *, unknown: float = 0.0) -> Floats:
     """Scores in [0, 1], each a function of its own row and place; 0 for a row that the classifier has no score for."""
-    found = row_wise_predictions(_Scores(thawed(model)), table, None, places=places)
+    found = row_wise_predictions(_Scores(inputs.thawed(model)), table, None, places=places)
     scores = np.array([np.nan if score is NO_CLASS else score for score in found], dtype=np.float64)
     # A row has the same answer wherever it stands: the last bits of single precision do not decide between two bins.
     return np.clip(np.where(np.isnan(scores), unknown, scores), 0.0, 1.0).round(5)

@@ -75,6 +75,8 @@ from skfairdp.privacy._spending import (
     PublicFact,
     PublicReads,
     Spending,
+    charge,
+    check_room,
     public_facts,
     refuse_ledger_of_seed,
 )

@@ -15,6 +15,7 @@ from skfairdp.privacy._account import composed, held_by
 from skfairdp.privacy._dp_accounting import DpEvent, NoOpDpEvent
 from skfairdp.privacy._ledger import PrivacyLedger
 from skfairdp.privacy._ledger_block import Uncharged, ledger_in_use, note_release
+from skfairdp.privacy._ledger_file import LedgerEntry
 from skfairdp.privacy._report import NeighboringRelation, PerformedRelease, PrivacySpent, Protects, rounded_up
 
 _SLACK = 1e-9  # of the roundings of many squares
@@ -195,6 +196,24 @@ def refuse_ledger_of_seed(owner: str, noise_seed: int | None, ledger: PrivacyLed
         )
 
 
+def check_room(label: str, *planned: tuple[Any, LedgerEntry]) -> None:
+    """Ask ledgers for all that several fits are going to charge, before the first."""
+    found: dict[Any, list[DpEvent]] = {}
+    for given, entry in planned:
+        of = ledger_in_use(given), entry.protects, entry.neighboring_relation, entry.rows_of
+        found.setdefault(of, []).append(entry.event)
+    for (ledger, protects, relation, rows_of), events in found.items():
+        if ledger is not None:
+            together = LedgerEntry(label, ours.compose(*events), protects, relation, (), rows_of)
+            charge(ledger, together, dry_run=True)
+
+
+def charge(ledger: Any, entry: LedgerEntry, *, dry_run: bool = False) -> None:
+    """Put an entry on a ledger, or only ask whether it may be."""
+    told = {name: getattr(entry, name) for name in ("label", "protects", "neighboring_relation", "releases")}
+    ledger.charge(entry.event, dry_run=dry_run, **told, **({"rows_of": entry.rows_of} if entry.rows_of else {}))
+
+
 class Spending:
     """The only thing that hands out noise, and the thing that charges for it.
 
@@ -316,9 +335,7 @@ class Spending:
         if not self._open:
             raise RuntimeError("This noise belongs to a fit that is over. Each release happens inside its Spending.")
         if os.getpid() != self._process:
-            raise RuntimeError(
-                "Noise must be drawn in the process that charged for it, not in a worker. Release there."
-            )
+            raise RuntimeError("Noise must be drawn in the process that has charged, not in a worker. Release there.")
         if mechanism is not None:
             if isinstance(self.event, NoOpDpEvent):
                 raise RuntimeError(f"{type(mechanism).__name__} releases, but this fit certifies that nothing does.")

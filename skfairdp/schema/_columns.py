@@ -654,10 +654,8 @@ def _spellings(value: Any) -> list[Any]:
 
 
 def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
-    """The place of every cell, NaN for one that has none. Equal numbers are equal whatever their type.
-
-    A float from 2^53 on may have been any of several whole numbers, and is none of those that are listed.
-    """
+    """The place of every cell, NaN for one that has none. Equal numbers are equal whatever their type. A float from
+    2^53 on may have been any of several whole numbers, and is none of those that are listed."""
     of_floats = {value: j for value, j in places.items() if not isinstance(value, int) or abs(value) < WHOLE_BELOW}
 
     def place(cell: Any) -> float:

@@ -226,9 +226,9 @@ def guessed(column: "pd.Series[Any]", name: str) -> dict[str, Any]:
         kind = "boolean"
     if kind == "category" or not len(column.dropna()):
         return {}
-    way = {} if writings is None else writings.best(writings.counts(column))
+    way, turned = ({}, "") if writings is None else writings.best(writings.counts(column))
     said = {key: value for key, value in way.items() if value != ("." if key == "decimal" else "")}
-    return {"guess": {"kind": "number" if kind == "whole" else kind, **said}}
+    return {"guess": {"kind": "number" if kind == "whole" else kind, **said, **({"or": turned} if turned else {})}}
 
 
 def is_numbering(column: "pd.Series[Any]") -> bool:

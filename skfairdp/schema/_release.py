@@ -60,6 +60,10 @@ _TWO_DIGITS = (
     "four digits if others are meant, as dates of birth before 1969."
 )
 
+_EITHER_ORDER = (
+    "reads the days in {names} by the format '%s', though its noisy counts do not show whether it is '%s'. Where that "
+    "is meant, say so: known={{'name': Date(first, last, format=...)}}."
+)
 _UNREADABLE = (
     "found texts beside numbers, dates or booleans in {names}, such as '>5000' or 'n.k.': they are read as missing. "
     "Replace them by numbers, or give known={{'name': 'category'}}."
@@ -131,21 +135,22 @@ class ColumnRelease:
 
     def release(self, column: "pd.Series[Any]", noise: privacy.NoiseSource) -> "Found":
         """Release the counts of a column; return the description that follows from them."""
-        kind, share, way, odd = self.kind, 1.0, dict[str, Any](), ""
+        kind, share, way, odd, turned = self.kind, 1.0, dict[str, Any](), "", ""
         if kind is None:
             own = self.share_of_kind(len(column))
             mechanism = self._gaussian(own)
             noisy = mechanism.release(counts_of_kinds(column), noise)
             (kind, writings), share = likeliest(noisy, mechanism.sigma), 1 - own
             if writings is not None:
-                way = dict(writings.best(mechanism.release(writings.counts(column), noise), mechanism.sigma))
+                way, turned = writings.best(mechanism.release(writings.counts(column), noise), mechanism.sigma)
                 share -= own
             odd = _UNREADABLE if noisy[_TEXT] > max(_BEYOND * len(column), 4 * mechanism.sigma) else ""
         if kind == "category":
             return self._values(column, share, noise)
         truths = kind == "boolean"
         found = self._truths(column, share, noise) if truths else self._bounds(column, kind, way, share, noise)
-        return replace(found, odd=found.odd or odd)
+        order = [_EITHER_ORDER % (way["format"], turned)] if turned and found.column is not None else []
+        return replace(found, odd=" It ".join(filter(None, [*order, found.odd or odd])))
 
     def _gaussian(self, share: float) -> privacy.GaussianMechanism:
         sigma = _APART / (self.mu * math.sqrt(share))
@@ -229,19 +234,15 @@ class Found:
     odd: str = ""
 
 
-def _odd(
-    finer: NDArray[np.float64], inner: tuple[int, int], powers: NDArray[np.float64], zero: NDArray[np.int64]
-) -> str:
-    """What is odd where nearly all rows are in one cell of the fine table, or in two: it has so many by powers of two.
-
-    That most rows are zero is usual; of others they are so many only where something else is far away.
-    """
-    full = _NEARLY_ALL * finer.sum()
+def _odd(fine: NDArray[np.float64], inner: tuple[int, int], power: NDArray[np.float64], zero: NDArray[np.int64]) -> str:
+    """What is odd where nearly all rows are in one cell of the fine table, or in two: it has so many by power of two.
+    That most rows are zero is usual; of others they are so many only where something else is far away."""
+    full = _NEARLY_ALL * fine.sum()
     if inner[0] == inner[1]:
-        return _ONE_VALUE if finer.max() >= full and powers.max() >= _ALIKE * powers.sum() else ""
-    if inner[1] - inner[0] < _FAR_APART or (finer[1:] + finer[:-1]).max() < full:
+        return _ONE_VALUE if fine.max() >= full and power.max() >= _ALIKE * power.sum() else ""
+    if inner[1] - inner[0] < _FAR_APART or (fine[1:] + fine[:-1]).max() < full:
         return ""
-    return "" if powers[zero].sum() >= _ALIKE * finer.max() else _FAR_VALUES
+    return "" if power[zero].sum() >= _ALIKE * fine.max() else _FAR_VALUES
 
 
 def _described(kind: str, low: float, high: float, missing: bool, way: Mapping[str, Any]) -> _columns.Column:
@@ -259,9 +260,7 @@ def _described(kind: str, low: float, high: float, missing: bool, way: Mapping[s
 
 def _held(noisy: NDArray[np.float64], sigma: float) -> NDArray[np.bool_]:
     """The cells that surely hold rows; where none of them does alone, two, four or eight neighbours that do together.
-
-    The last cell, of what is no number, stands alone.
-    """
+    The last cell, of what is no number, stands alone."""
     least = -sigma * float(ndtri(_FALSE_ALARM / len(noisy)))
     cells, last = noisy[:-1], noisy[-1] >= least
     held = np.zeros(len(cells), dtype=bool)
@@ -303,10 +302,8 @@ def _hidden_by(sigma: float, n_cells: Any = 1) -> Any:
 
 
 def _without_tails(noisy: NDArray[np.float64], n_rows: int, sigma: float) -> tuple[int, int]:
-    """The first and the last cell, but for a share of the rows on either side, and for what may be noise alone.
-
-    Noise in a sum grows with the number of its cells. Where it could hide more rows than may be lost, a tail ends.
-    """
+    """The first and the last cell, but for a share of the rows on either side, and for what may be noise alone. Noise
+    in a sum grows with the number of its cells. Where it could hide more rows than may be lost, a tail ends."""
     noise = _hidden_by(sigma, np.arange(1, len(noisy) + 1))
     longest = int(np.searchsorted(noise, _LOST * n_rows, side="right"))
 
@@ -599,9 +596,7 @@ def released_columns(
 
 def _refuse_in_vain(plan: SchemaPlan, n_rows: int) -> None:
     """Nothing is spent where two values of a label or a group, half of the rows each, are not found: by public numbers.
-
-    A half is the most that the rarer of two values can have; two standard deviations of luck do not help it either.
-    """
+    A half is the most that the rarer of two values can have; two standard deviations of luck do not help it either."""
     asked = {name: one.common_values() for name in plan.roles if isinstance(one := plan.columns[name], ColumnRelease)}
     vain = [name for name, common in asked.items() if n_rows / 2 + 2 * common.sigma < common.threshold]
     if vain:

@@ -622,7 +622,8 @@ class Schema:
             Rows whose label or group is missing or too rare to be found are a value of their own, "other", where the
             counts show them; where they do not, a fit refuses a table that has any.
             Numbers count up to 6.7e299 and from 1e-301 on, days from 1790 to 2149; farther ones as the nearest of them.
-            Years of two digits are 1969 to 2068, which a warning says.
+            Years of two digits are 1969 to 2068, which a warning says; so does one where counts do not show which
+            number is the day, and which the month.
 
         Raises
         ------
@@ -663,7 +664,8 @@ class Schema:
         """The skeleton of a schema, for you to fill in: names and kinds of columns, no value.
 
         Names, and kinds by the dtypes, are public. What looks like something else gets a "guess" besides: a date in
-        texts like 25/04/2001, a number in texts like "$1,200", a truth in texts like yes and no, an identifier.
+        texts like 25/04/2001, a number in texts like "$1,200", a truth in texts like yes and no, an identifier. Of days
+        like 03/04/2001 "or" is the other format that reads them.
 
         **No guarantee.** A guess is made from the rows: it is for your own eyes, and the rest of the package does not
         read it. Write it into the column if you know it from elsewhere, and publish no template that still holds it.
@@ -714,10 +716,8 @@ def _declared(content: Any) -> tuple[dict[str, Any], dict[str, PrivacySpent]]:
 def _with_origins(
     columns: Mapping[str, Any], content: Mapping[str, Any], releases: Mapping[str, PrivacySpent]
 ) -> dict[str, Any]:
-    """Columns that know what was paid for them; of what is only a kind there is nothing to know.
-
-    A release that no column names any more is paid by all that name none: who edits a file takes no price off it.
-    """
+    """Columns that know what was paid for them; of what is only a kind there is nothing to know. A release that no
+    column names any more is paid by all that name none: who edits a file takes no price off it."""
     said = {name: one.get("released") if isinstance(one, Mapping) else None for name, one in content["columns"].items()}
     named = {name: [one] if isinstance(one, str) else one or [] for name, one in said.items()}
     known = list(releases)  # whatever a file names, it is compared and not hashed

@@ -75,19 +75,23 @@ class Writings:
         places = np.array([place(cell) if type(cell) is str else -1 for cell in cells], dtype=np.int64)
         return np.bincount(places[places >= 0], minlength=len(self.readings))
 
-    def best(self, counts: NDArray[Any], sigma: float = 0.0) -> Mapping[str, Any]:
-        """The way that reads most, by counts with so much noise each.
+    def best(self, counts: NDArray[Any], sigma: float = 0.0) -> tuple[dict[str, Any], str]:
+        """The way that reads most, by counts with so much noise each; and a format that may as well be that of days.
 
-        Two ways differ by the counts of what one of them reads and the other does not.
+        Two ways differ by the counts of what one of them reads and the other does not. The format has day and month the
+        other way round; it is empty where the counts show which of both it is.
         """
         at = [{place for ways, place in self.readings.items() if j in ways} for j in range(len(self.ways))]
         reads = [sum(counts[place] for place in places) for places in at]
         most = int(np.argmax(reads))
         doubts = [_EVIDENCE * sigma * math.sqrt(len(places ^ at[most])) for places in at]
-        ahead = (reads[most] - read <= doubt for read, doubt in zip(reads, doubts, strict=True))
-        return self.ways[next(j for j, is_as_good in enumerate(ahead) if is_as_good)]
+        compared = zip(self.ways, reads, doubts, strict=True)
+        as_good = [way for way, read, doubt in compared if reads[most] - read <= doubt]
+        turned = {"format": as_good[0].get("format", "").translate(_TURNED)}
+        return dict(as_good[0]), turned["format"] if turned in as_good[1:] else ""
 
 
+_TURNED = str.maketrans("dm", "md")
 _FIRST_DIGIT = re.compile(r"([0-9])(.*)", re.DOTALL)
 _ONES = str.maketrans("023456789", "1" * 9)
 

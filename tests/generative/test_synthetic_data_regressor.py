@@ -207,6 +207,22 @@ def test_where_noise_hides_everything_a_released_constant_is_predicted_and_told(
     assert len(np.unique(model.predict(X[TEST]))) == 1 and isinstance(model.estimator_, DummyRegressor)
 
 
+@pytest.mark.parametrize(("low", "said"), [(0, "narrow"), (-1e9, "told apart there. Narrow")])
+def test_bounds_that_are_far_too_wide_are_named_by_their_parameter(low, said):
+    """Found: 'bounds' was named, which are those of the columns here."""
+    with pytest.warns(UtilityWarning, match=f"of its 'bounds_y'.* {said} 'bounds_y'"):
+        fitted(bounds_y=(low, 1e9))
+
+
+@pytest.mark.parametrize("units", ["private rows", "subjects"])
+def test_what_is_told_counts_what_is_protected(units):
+    """Found: subjects were called private rows."""
+    ids = {"subject": pd.Series(np.arange(400) // 4, name="id")} if units == "subjects" else {}
+    n = 100 if ids else 400
+    with pytest.warns(UtilityWarning, match=rf" {n} {units} and epsilon=0.05 .*[\d,]+ {units} or epsilon="):
+        SyntheticDataRegressor(LinearRegression(), epsilon=0.05, **PUBLIC).fit(X[:400], Y[:400], **ids)
+
+
 @pytest.mark.parametrize("is_skewed", [False, True])
 def test_with_a_small_epsilon_it_is_as_good_as_the_mean_of_new_amounts(is_skewed):
     """R² was down to -0.3: noise was learned from, and the constant beside it was another one."""

@@ -1,5 +1,6 @@
 """frontier(): one release per ε, truthful totals, measured figures."""
 
+import contextlib
 import math
 
 import numpy as np
@@ -13,7 +14,7 @@ from skfairdp.datasets import make_biased_classification, train_private_public_t
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.gradient import FairDPSGDRegressor
 from skfairdp.model_selection import frontier, join_frontiers, measure_estimators, pareto_frontier
-from skfairdp.pate import ParityPenaltyStudent, SFPATEClassifier
+from skfairdp.pate import FairPATEClassifier, ParityPenaltyStudent, SFPATEClassifier
 from skfairdp.postprocessing import IDP3
 from skfairdp.privacy import GaussianDpEvent, PrivacyLedger, PrivacySpent, compose, epsilon_of, gdp_mu
 from tests._tools.inside import mark_non_dominated
@@ -195,6 +196,20 @@ def test_two_estimators_with_like_guarantees_are_totalled_together(split):
     assert set(table["estimator"]) == {"one", "two"} and table.attrs["n_fits"] == 2
     event = event_of(1.0)
     assert table.attrs["epsilon_total"] == pytest.approx(epsilon_of(compose(event, event), 1e-5))
+
+
+@pytest.mark.parametrize("room", [0.999, 1.001])
+def test_a_ledger_without_room_for_all_releases_is_charged_for_none(split, room):
+    model = FairPATEClassifier(classes=[0, 1], n_teachers=20, gamma=None)
+    events = [
+        clone(model).set_params(epsilon=epsilon).planned_privacy(split.X, split.y, X_public=split.public).event
+        for epsilon in (0.5, 1.0)
+    ]
+    ledger = PrivacyLedger(epsilon=room * epsilon_of(compose(*events), 1e-5))
+    given = {"epsilons": (0.5, 1.0), "gammas": (None,), "idp3": (False,)}
+    with contextlib.nullcontext() if room > 1 else pytest.raises(BudgetExceededError, match=r"^frontier would bring"):
+        sweep(split, clone(model).set_params(ledger=ledger), **given)
+    assert len(ledger.entries) == (2 if room > 1 else 0)
 
 
 def test_estimator_that_ignores_its_ledger_is_still_counted(split):
@@ -435,3 +450,14 @@ def test_joined_tables_and_measured_models_count_what_fits_for_records_tell_of_t
     apart = [sweep(split, model, epsilons=(1.0,)) for model in (Null(), AttributePATE())]
     joined = {g["protects"]: g["epsilon_total"] for g in join_frontiers(apart).attrs["guarantees"]}
     assert joined["record"] == apart[0].attrs["epsilon_total"] and math.isnan(joined["sensitive attribute"])
+
+
+@pytest.mark.parametrize("rows", [{"y": [0]}, {"sensitive_features": [0]}, {"sensitive_features": None}])
+def test_what_is_wrong_with_rows_to_measure_on_names_what_was_called(split, rows):
+    """Found: errors of measure_estimators named frontier, and arguments that it does not have."""
+    given = {"X": split.X_test, "y": split.y_test, "sensitive_features": split.sensitive_features_test} | rows
+    with pytest.raises(ValueError, match="measure_estimators") as wrong:
+        measure_estimators([FakePATE().fit(split.X, split.y)], **given)
+    assert not any(said in str(wrong.value) for said in ("frontier", "_test"))
+    with pytest.raises(ValueError, match="frontier"):
+        sweep(split, **{f"{name}_test": value for name, value in rows.items()})

@@ -646,8 +646,41 @@ def test_a_plan_around_an_estimator_that_is_not_fitted_says_what_both_cost():
         model.planned_privacy(X, Y, sensitive_features=GROUPS)
 
 
+@pytest.mark.parametrize(("kind", "by_group"), [("thresholds", False), ("barycenter", True)])
+def test_a_ledger_without_room_for_both_fits_is_charged_for_neither(kind, by_group):
+    make, inside, _ = PRIVATE[kind]
+    rows = {"sensitive_features": GROUPS[TRAIN], "subject": pd.Series(np.arange(len(X)), name="id")[TRAIN]}
+    given = {"epsilon": 0.4, "groups": [0, 1], "group_at_prediction": by_group, "random_state": 0}
+    ledger = PrivacyLedger()
+    make(inside, ledger=ledger, **given).fit(X[TRAIN], Y[TRAIN], **rows)
+    for short in (False, True):
+        budget = PrivacyLedger(ledger.epsilon_spent * (0.999 if short else 1.001))
+        model = make(clone(inside).set_params(ledger=budget), ledger=budget, **given)
+        with (
+            pytest.raises(BudgetExceededError, match=f"^{make.__name__} would bring")
+            if short
+            else contextlib.nullcontext()
+        ):
+            model.fit(X[TRAIN], Y[TRAIN], **rows)
+        assert len(budget.entries) == (0 if short else 2)
+
+
+def test_nothing_is_spent_on_one_ledger_where_the_other_has_no_room():
+    first, second = PrivacyLedger(), PrivacyLedger(epsilon=0.3)
+    inside = clone(PRIVATE["thresholds"][1]).set_params(ledger=first)
+    model, rows = PrivateThresholds(inside, epsilon=0.4, groups=[0, 1], ledger=second), {"sensitive_features": GROUPS}
+    with pytest.raises(BudgetExceededError, match=r"^PrivateThresholds would bring"):
+        model.fit(X, Y, **rows)
+    assert not first.entries and not second.entries
+    model.set_params(ledger=PrivacyLedger(epsilon=0.401)).fit(X, Y, **rows)
+    assert len(first.entries) == len(model.ledger.entries) == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*cannot see what these read")
 def test_the_first_model_stays_where_the_ledger_refuses_the_second():
-    model = PrivateThresholds(PRIVATE["thresholds"][1], epsilon=0.8, groups=[0, 1], ledger=PrivacyLedger(epsilon=1.0))
+    """Of a pipeline nothing is planned before it is fitted."""
+    inside = make_pipeline(FunctionTransformer(), PRIVATE["thresholds"][1])
+    model = PrivateThresholds(inside, epsilon=0.8, groups=[0, 1], ledger=PrivacyLedger(epsilon=1.0))
     with pytest.raises(BudgetExceededError):
         model.fit(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN])
     assert model.estimator_.predict(X[TEST]).shape == (len(X[TEST]),)
@@ -669,15 +702,18 @@ def test_nothing_is_spent_on_a_model_whose_second_fit_cannot_be(settings, rows, 
     assert not ledger.entries
 
 
+@pytest.mark.filterwarnings("ignore:.*cannot see what these read")
 @pytest.mark.parametrize("kind", PRIVATE)
 def test_no_report_of_an_earlier_fit_stands_beside_a_new_model(kind):
     make, inside, _ = PRIVATE[kind]
+    inside = make_pipeline(FunctionTransformer(), clone(inside))  # of which nothing is planned before it is fitted
     model = make(inside, epsilon=0.4, group_at_prediction=True, groups=[0, 1])
     model.fit(pd.DataFrame(X[TRAIN]).add_prefix("x"), Y[TRAIN], sensitive_features=GROUPS[TRAIN])
-    model.set_params(ledger=PrivacyLedger(epsilon=2.005), estimator__epsilon=2.0)
+    inside[-1].set_params(epsilon=2.0)
+    model.set_params(ledger=PrivacyLedger(epsilon=2.005))
     with pytest.raises(BudgetExceededError):
         model.fit(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN])
-    assert model.estimator_.privacy_.epsilon > 1.9 and not hasattr(model, "privacy_")
+    assert model.estimator_[-1].privacy_.epsilon > 1.9 and not hasattr(model, "privacy_")
     with pytest.raises(NotFittedError):
         model.predict(X[TEST], sensitive_features=GROUPS[TEST])
     model.set_params(ledger=None).fit(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN])

@@ -362,6 +362,36 @@ def test_years_of_two_digits_are_read_by_a_rule_that_is_said():
     assert pivot.tolist() == [-365.0, 36159.0]
 
 
+@pytest.mark.parametrize("written", ["%d.%m.%Y", "%m/%d/%Y", "%d/%m/%y"])
+@pytest.mark.parametrize("most", [12, 28])
+def test_the_order_of_day_and_month_is_said_where_nothing_shows_it(written, most):
+    """Found: where no day was above the twelfth, 03/04/2001 was the third of April without a word."""
+    n = np.arange(N)
+    days = pd.to_datetime(pd.DataFrame({"year": 1990 + n % 20, "month": 1 + n % 12, "day": 1 + n % most}))
+    with recording_noise(entropy=0), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        column = Schema.release(beside(days.dt.strftime(written)), epsilon=12.0, label="y").columns["c"]
+    taken = written if most > 12 else written.replace("%m/%d", "%d/%m")
+    other = taken.replace("d", "-").replace("m", "d").replace("-", "m")
+    said = [str(one.message) for one in caught]
+    told = f"the days in ['c'] by the format '{taken}', though its noisy counts do not show whether it is '{other}'"
+    assert column.format == taken and sum(told in one for one in said) == (most == 12)
+    assert any("digits in ['c']" in one for one in said) == ("%y" in written)
+    guess = Schema.template(beside(days.dt.strftime(written)))["columns"]["c"]["guess"]
+    assert guess == {"kind": "date", "format": taken, **({"or": other} if most == 12 else {})}
+
+
+def test_what_is_said_of_the_order_of_day_and_month_follows_from_the_noisy_counts():
+    """A few rows that show the order may be hidden by the noise: whether they are there is not told."""
+    few, said = ["25/04/2001"] * 3, []
+    for cells in (["03/04/2001"] * N, few + ["03/04/2001"] * (N - len(few))):
+        with recording_noise(entropy=0), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            Schema.release(beside(cells), epsilon=1.0, label="y", known={"x": None})
+        said.append([str(one.message) for one in caught])
+    assert said[0] == said[1] and "do not show whether it is '%m/%d/%Y'" in said[0][0]
+
+
 # ---------------------------------------------------------------------- what it costs
 
 
