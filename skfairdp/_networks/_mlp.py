@@ -275,7 +275,7 @@ def additive_parts(net: Any, n_features: int) -> AdditiveParts | None:
     scales, layers = _taken_apart(module)
     if isinstance(module, OneAnswer):
         parts = additive_parts(module.network, n_features)
-        return None if parts is None else parts.moved(module.share, _numbers(module.logits))
+        return None if parts is None else parts.moved(module.share.item(), _numbers(module.logits))
     if isinstance(module, ConstantModule):
         bias = _numbers(module.logits)
         return _parts(None, bias, np.zeros((len(bias), n_features)), n_features)
@@ -290,14 +290,16 @@ def one_answer(probabilities: Floats, network: nn.Module) -> nn.Module:
     That one may rank well where its answers are no better than that class, as a rare class often wants. Where it adds
     up terms, so does what is returned: its share is small enough that no encoded row could get another answer.
     """
-    constant, (_, layers) = constant_module(probabilities), _taken_apart(network)
-    second, first = np.sort(np.log(probabilities))[-2:]
+    logits, (_, layers) = np.log(probabilities), _taken_apart(network)
+    second, first = np.sort(logits)[-2:]
     apart = 0.0  # what the logits of two classes differ by at most
     if len(layers) == 1 and isinstance(layers[0], nn.Linear):
         of_rows = np.abs(_numbers(layers[0].weight)).sum(axis=1) * FAR + np.abs(_numbers(layers[0].bias))
         apart = 2 * float(of_rows.max())
     share = (first - second) * min(ORDER, 0.5 / max(apart, 1.0))
-    return OneAnswer(constant.logits.detach(), network, float(share)).eval() if share > 0 else constant
+    if share == 0:
+        return constant_module(probabilities)
+    return OneAnswer(torch.as_tensor(logits, dtype=torch.float32), network, float(share)).eval()
 
 
 @torch.no_grad()
@@ -306,7 +308,8 @@ def with_parts(net: Any, parts: AdditiveParts) -> Any:
     other = deepcopy(net)
     module = module_of(other)
     if isinstance(module, OneAnswer):
-        parts, module = parts.moved(1 / module.share, -_numbers(module.logits) / module.share), module.network
+        share, logits = module.share.item(), _numbers(module.logits)
+        parts, module = parts.moved(1 / share, -logits / share), module.network
     if not isinstance(module, ConstantModule):
         layer = _taken_apart(module)[1][0]
         hats = (parts.hats / WEIGHT).reshape(len(parts.bias), -1)

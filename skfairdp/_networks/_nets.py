@@ -239,7 +239,8 @@ class OneAnswer(ConstantModule):
 
     def __init__(self, logits: Tensor, network: nn.Module, share: float) -> None:
         super().__init__(logits)
-        self.network, self.share = network, share
+        self.network = network
+        self.share = nn.Parameter(torch.tensor(share), requires_grad=False)  # saved and loaded with the rest
 
     def forward(self, X: Tensor) -> Tensor:
         moved = self.logits + self.share * self.network(X)
