@@ -4,8 +4,8 @@
     python benchmarks/measure.py pfld_bank idp3         # these, stale or not
     python benchmarks/measure.py --most-hours 1         # and none that took longer than an hour
 
-A command that measured a part of a result, and kept the rest, is run without the words that say so (``PARTS``). A result
-whose command fails stays as it was; the names of those are said at the end. Interrupted, it goes on with what is left.
+A command that measured a part of a result, and kept the rest, is run without the words that say so (``PARTS``). Where
+a command fails its result stays as it was, and is named at the end. Interrupted, it goes on with what is left.
 """
 
 import argparse

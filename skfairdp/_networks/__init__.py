@@ -18,7 +18,15 @@ from skfairdp._networks._clipping import (
     vectorized_gradients,
 )
 from skfairdp._networks._layers import StackedModule
-from skfairdp._networks._mlp import AdditiveParts, ColumnScales, StackedMLP, additive_parts, behind, with_parts
+from skfairdp._networks._mlp import (
+    AdditiveParts,
+    ColumnScales,
+    StackedMLP,
+    additive_parts,
+    behind,
+    one_answer,
+    with_parts,
+)
 from skfairdp._networks._nets import (
     Net,
     as_net,

@@ -11,7 +11,7 @@ import torch
 from sklearn.isotonic import isotonic_regression
 from torch import Tensor, nn
 
-from skfairdp._networks._nets import ConstantModule, module_of
+from skfairdp._networks._nets import ConstantModule, OneAnswer, constant_module, module_of
 from skfairdp._networks._shorthands import MLP
 from skfairdp._typing import Floats, Ints
 
@@ -123,6 +123,8 @@ class StackedMLP:
 
 #: Numbers are cut off at so many half ranges from the centre.
 FAR = 2.0
+#: Of a lead in log odds, how much each unit of a score may move it that is to rank rows alone.
+ORDER = 0.01
 #: Of the basis beside a scaled number: what it adds to the squared norm of a row, and so to the noise, is then about a
 #: sixth of a column, beside a third.
 WEIGHT = 0.5
@@ -240,6 +242,11 @@ class AdditiveParts:
         line = np.clip(self._scaled(place, numbers), -FAR, FAR)[:, None] * self.weights[:, self.columns[place]]
         return line + np.stack([np.interp(numbers, self.knots[place], hats[place]) for hats in self.hats], axis=1)
 
+    def moved(self, factor: float, shift: Floats) -> "AdditiveParts":
+        """Of the logits times a factor, and a shift more."""
+        given = self.weights * factor, self.columns, self.knots, self.hats * factor
+        return AdditiveParts(self.bias * factor + shift, *given)
+
     def monotone(self, feature: int, direction: int) -> "AdditiveParts":
         """Make the log odds of the second class never fall (1) or never rise (-1) with a feature.
 
@@ -266,6 +273,9 @@ def additive_parts(net: Any, n_features: int) -> AdditiveParts | None:
     """Take a trained network apart."""
     module = module_of(net)
     scales, layers = _taken_apart(module)
+    if isinstance(module, OneAnswer):
+        parts = additive_parts(module.network, n_features)
+        return None if parts is None else parts.moved(module.share.item(), _numbers(module.logits))
     if isinstance(module, ConstantModule):
         bias = _numbers(module.logits)
         return _parts(None, bias, np.zeros((len(bias), n_features)), n_features)
@@ -274,11 +284,32 @@ def additive_parts(net: Any, n_features: int) -> AdditiveParts | None:
     return _parts(scales, _numbers(layers[0].bias), _numbers(layers[0].weight), n_features)
 
 
+def one_answer(probabilities: Floats, network: nn.Module) -> nn.Module:
+    """Return a network that answers every row with the likeliest class, and ranks rows as another does.
+
+    That one may rank well where its answers are no better than that class, as a rare class often wants. Where it adds
+    up terms, so does what is returned: its share is small enough that no encoded row could get another answer.
+    """
+    logits, (_, layers) = np.log(probabilities), _taken_apart(network)
+    second, first = np.sort(logits)[-2:]
+    apart = 0.0  # what the logits of two classes differ by at most
+    if len(layers) == 1 and isinstance(layers[0], nn.Linear):
+        of_rows = np.abs(_numbers(layers[0].weight)).sum(axis=1) * FAR + np.abs(_numbers(layers[0].bias))
+        apart = 2 * float(of_rows.max())
+    share = (first - second) * min(ORDER, 0.5 / max(apart, 1.0))
+    if share == 0:
+        return constant_module(probabilities)
+    return OneAnswer(torch.as_tensor(logits, dtype=torch.float32), network, float(share)).eval()
+
+
 @torch.no_grad()
 def with_parts(net: Any, parts: AdditiveParts) -> Any:
     """Return a copy of a trained network that computes something else."""
     other = deepcopy(net)
     module = module_of(other)
+    if isinstance(module, OneAnswer):
+        share, logits = module.share.item(), _numbers(module.logits)
+        parts, module = parts.moved(1 / share, -logits / share), module.network
     if not isinstance(module, ConstantModule):
         layer = _taken_apart(module)[1][0]
         hats = (parts.hats / WEIGHT).reshape(len(parts.bias), -1)

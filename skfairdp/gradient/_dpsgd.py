@@ -246,9 +246,9 @@ class MajorityBaselineTest:
 
     def release(self, module: Any, X: Floats, y: Ints, n_classes: int, noise: NoiseSource) -> tuple[Any, Any]:
         """Release how far ahead the module is; return it with that, or else one that always answers the most frequent
-        class.
+        class, and ranks rows as the module does.
         """
-        from skfairdp._networks import constant_module, private_logits
+        from skfairdp._networks import one_answer, private_logits
 
         counts = self.counts.release(np.bincount(y, minlength=n_classes), noise)
         usual = int(counts.argmax())
@@ -262,7 +262,7 @@ class MajorityBaselineTest:
         ahead = right - int(np.count_nonzero(y == usual))
         rates = np.maximum(counts, 1.0) / np.maximum(counts, 1.0).sum()
         found = self._compared(rates, usual, float(self.gain.release([float(ahead)], noise)[0]))
-        return module if found.may_stay else constant_module(rates), found
+        return module if found.may_stay else one_answer(rates, module), found
 
     def _compared(self, rates: Floats, usual: int, ahead: float) -> _usefulness.Comparison:
         """The module beside that class, by what was released."""
@@ -303,5 +303,6 @@ class MajorityBaselineTest:
         return (
             f"{owner} predicts the class {predicted} for every row: by a released count its network is not "
             f"clearly better than that. With {self._figures}, and {why}. "
-            f"{self._ways('suffice' if is_noise else 'halve it: try other features first')}"
+            f"{self._ways('suffice' if is_noise else 'halve it: try other features first')} "
+            "Its probabilities only rank rows, as the network does."
         )

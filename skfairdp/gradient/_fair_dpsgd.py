@@ -62,8 +62,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
     * *Probabilities.* One noisy table, of how sure the network is and how often it is right, scales the logits at the
       end. No answer changes. (Not for a network of your own, nor with ``noise_multiplier``.)
     * *A check.* A noisy count says by how many rows the network is ahead of the most frequent class. Where it may be
-      behind, that class is predicted for every row, and wherever it is not clearly ahead a UtilityWarning says so. (Not
-      with ``noise_multiplier``.)
+      behind, that class is predicted for every row, and probabilities near the rates of the classes only rank rows, as
+      the network does. Wherever it is not clearly ahead a UtilityWarning says so. (Not with ``noise_multiplier``.)
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import example, given, settings, strategies as st
 from scipy.stats import norm
+from sklearn.metrics import roc_auc_score
 
 from skfairdp import FairDPSGDClassifier, PrivacyLedger
 from skfairdp._usefulness import CLEARLY, DOUBTFUL, EVIDENCE, LEAST
@@ -17,7 +18,7 @@ from skfairdp.gradient._dpsgd import FOR_GAIN, GAIN_NOISE, MajorityBaselineTest
 from skfairdp.papers import FairClippingClassifier
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, compose, epsilon_of, gdp_mu
 from skfairdp.schema import Category, Number, Schema
-from tests._tools.inside import beside, constant_module, is_constant, module_of
+from tests._tools.inside import as_net, beside, constant_module, is_constant, module_of, one_answer, prepare_network
 from tests._tools.layers import examples
 from tests._tools.sources import ZeroNoise, recording_noise
 
@@ -128,6 +129,48 @@ def test_without_a_signal_the_most_frequent_class_is_predicted_and_told(n_classe
     usual = classes[np.bincount(y).argmax()]
     assert set(model.predict(X)) == {usual} and usual in str(told[0].message)
     assert is_constant(module_of(model.net_)) and np.allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("net", ["mlp", "additive"])
+def test_a_network_that_is_given_up_still_ranks_rows_of_a_rare_class(net):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 6))
+    y = (rng.random(4000) < 1 / (1 + np.exp(4.5 - X[:, 0] - X[:, 1]))).astype(int)  # hardly ever above one half
+    model = FairDPSGDClassifier(epsilon=1.0, lam=0.0, net=net, classes=[0, 1], random_state=0)
+    with pytest.warns(UtilityWarning, match="Its probabilities only rank rows"), recording_noise(entropy=1):
+        model.fit(X[:2000], y[:2000])
+    told = model.predict_proba(X[2000:])[:, 1]
+    assert is_constant(module_of(model.net_)) and set(model.predict(X[2000:])) == {0}
+    assert roc_auc_score(y[2000:], told) > 0.65 and np.ptp(told) < 0.03
+    assert abs(told.mean() - y.mean()) < 0.03  # the rates of the classes, as released
+
+
+def test_no_encoded_row_gets_another_answer_from_terms_however_steep():
+    """What is given up is so steep here that it would answer anything; its order is all that is left of it."""
+    net = as_net("additive", owner="Some")
+    rng = np.random.default_rng(0)
+    steep = prepare_network(net, 4, 2, seed=0, owner="Some").module
+    with torch.no_grad():
+        for parameter in steep.parameters():
+            parameter.copy_(torch.as_tensor(1e3 * rng.normal(size=parameter.shape)))
+    X = torch.as_tensor(rng.choice([-1.0, 1.0], (200, 4)), dtype=torch.float32)
+    module = one_answer(np.array([0.52, 0.48]), steep)
+    scores, before = module(X), steep(X)
+    assert (scores.argmax(dim=1) == 0).all()
+    order = (scores[:, 1] - scores[:, 0]).argsort(), (before[:, 1] - before[:, 0]).argsort()
+    assert torch.equal(*order) and len(scores.unique(dim=0)) > 1
+    expected = torch.log(torch.tensor([0.52, 0.48])) + module.share * before
+    assert torch.allclose(scores, expected, atol=1e-6)  # nowhere cut off, so terms add up
+
+
+def test_an_answer_that_would_be_another_one_falls_back_on_the_rates():
+    module = one_answer(np.array([0.2, 0.8]), Linear())
+    with torch.no_grad():
+        told = module(torch.tensor([[1e9] * 12, [-1e9] * 12, [float("nan")] * 12, [0.1] * 12]))
+    assert (told.argmax(dim=1) == 1).all()
+    rates = torch.log(torch.tensor([0.2, 0.8]))
+    assert any(torch.allclose(row, rates) for row in told[:2]) and torch.allclose(told[2], rates)
+    assert not is_constant(Linear()) and is_constant(one_answer(np.array([0.5, 0.5]), Linear()))
 
 
 def test_the_rows_and_epsilon_told_are_enough_and_no_more_than_needed():

@@ -125,7 +125,7 @@ def test_terms_of_any_raw_rows_add_up_to_the_decision(model):
 
 def test_the_models_here_are_of_every_kind():
     kinds = {name: type(fitted(**options).net_.module_).__name__ for name, options in MODELS.items()}
-    assert list(kinds.values()) == ["ScaledMLP", "MLP", "ScaledMLP", "ConstantModule"]
+    assert list(kinds.values()) == ["ScaledMLP", "MLP", "ScaledMLP", "OneAnswer"]
 
 
 def test_numbers_exactly_at_a_knot_and_between_knots_that_lie_close_are_exact_too(curved):

@@ -12,6 +12,7 @@ from tests._tools.inside import (
     as_net,
     constant_module,
     fitted_net,
+    one_answer,
     predict_logits,
     prepare_network,
     with_parts,
@@ -83,3 +84,18 @@ def test_hidden_layers_have_no_parts_and_a_constant_adds_nothing():
     constant = additive_parts(constant_module(np.array([0.2, 0.3, 0.5])), 6)
     np.testing.assert_allclose(np.exp(constant.bias), [0.2, 0.3, 0.5], rtol=1e-6)
     assert not constant.weights.any() and constant.weights.shape == (3, 6)
+
+
+@pytest.mark.parametrize("knots", [True, False])
+def test_a_network_that_only_ranks_rows_is_read_and_changed_as_the_sum_it_computes(knots):
+    inner = network(knots=knots)
+    module = one_answer(np.array([0.5, 0.3, 0.2]), inner.module_)
+    net, X = fitted_net(as_net("additive", owner="FairDPSGDClassifier"), module, CLASSES, None), rows()
+    parts, of_inner = additive_parts(net, 6), additive_parts(inner, 6)
+    before = predict_logits(net.module_, X)
+    np.testing.assert_allclose(before, np.log([0.5, 0.3, 0.2]) + module.share.item() * predict_logits(inner.module_, X))
+    np.testing.assert_allclose(parts.weights, module.share.item() * of_inner.weights)
+    assert (before.argmax(axis=1) == 0).all()
+    moved = with_parts(net, replace(parts, bias=parts.bias + np.array([1e-3, 0, 0])))
+    np.testing.assert_allclose(predict_logits(moved.module_, X), before + np.array([1e-3, 0, 0]))
+    np.testing.assert_array_equal(predict_logits(net.module_, X), before)  # the given one is left as it was
