@@ -162,11 +162,7 @@ def frontier(
     seed = int(public_generator(random_state).integers(2**31 - 1))
     fits = [fit for name, e in named.items() for fit in sweep.fits_of(name, totals.prepare(e, seed))]
     data = X, y, subject, sensitive_features, public
-    own = [fit.estimator for fit in fits if hasattr(fit.estimator, "_planned_entry")]
-    own = [one for one in own if ledger_in_use(one.ledger) is not None]
-    with silence():  # the fits say it
-        planned = [(one.ledger, one._planned_entry(X, y, **_given(one, data))) for one in own]
-    check_room("frontier", *planned)
+    _check_room_of_all(fits, data)
     rows: list[dict[str, Any]] = []
     n_models = sum(len(fit.points) for fit in fits)
     with progress_bar(total=n_models, desc="frontier", verbose=verbose, leave=True) as bar:
@@ -325,6 +321,14 @@ def _points_of(fit: _Fit, data: tuple[Any, ...], test: EvaluationSet) -> Iterato
             students.append((point.student, student))
         measured = test.measure(student, data[-1], point.gamma if point.refuse else None)
         yield {**_row(fit.name, released, point), **measured}, spent if point is fit.points[0] else None
+
+
+def _check_room_of_all(fits: Sequence[_Fit], data: tuple[Any, ...]) -> None:
+    """Ask ledgers for the room of all fits before the first."""
+    own = [fit.estimator for fit in fits if hasattr(fit.estimator, "_planned_entry")]
+    with silence():  # the fits say it
+        counted = [one for one in own if ledger_in_use(one.ledger) is not None]
+        check_room("frontier", *((one.ledger, one._planned_entry(*data[:2], **_given(one, data))) for one in counted))
 
 
 def _given(estimator: Any, data: tuple[Any, ...]) -> dict[str, Any]:
