@@ -220,19 +220,21 @@ def amount_bounds(estimator: BaseEstimator, given: Any = None) -> tuple[float, f
     return low, high
 
 
-def warn_of_other_units(owner: str, of: str, levels: Floats, bounds: tuple[float, float], name: str = "bounds") -> None:
+def warn_of_other_units(
+    owner: str, what: str, levels: Floats, bounds: tuple[float, float], name: str = "bounds"
+) -> None:
     """Say so where nearly every amount is at one bound or beyond it, or where bounds are too wide to tell amounts
     apart, by released quantiles between 0 and 1 of both."""
     for bound, apart in zip(bounds, (levels, 1 - levels), strict=True):
         if (apart < AT_BOUND).all():
             return _utils.warn_caller(
-                f"By released quantiles nearly all {of} of {owner} lie at {bound:g}, one end of its {name!r}, near "
+                f"By released quantiles nearly all {what} of {owner} lie at {bound:g}, one end of its {name!r}, near "
                 f"it or beyond it, where they count as the bound. Are both in the same unit? Else narrow {name!r}.",
                 UtilityWarning,
             )
     if np.ptp(levels) < TOLD_APART:
         _utils.warn_caller(
-            f"By released quantiles nearly all {of} of {owner} lie within 1/10000 of its {name!r}, and are hardly "
+            f"By released quantiles nearly all {what} of {owner} lie within 1/10000 of its {name!r}, and are hardly "
             f"told apart there. Narrow {name!r} if you can.",
             UtilityWarning,
         )
