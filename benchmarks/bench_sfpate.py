@@ -69,10 +69,12 @@ def make(method: str, epsilon: float, groups: list[Any], constraint: str, seed: 
 
 def group_accuracy(model: Any, groups: Any) -> float | None:
     """Share of released groups that are the true ones (the paper's Figure 2), where groups are released."""
+    from skfairdp.pate import GNMaxVoting
+
     groups = np.asarray(groups, dtype=object)
     if hasattr(model, "released_groups_"):
         return float(np.mean(model.released_groups_ == groups))
-    if getattr(model, "variant", "") == "student" and model.voting == "gnmax":
+    if getattr(model, "variant", "") == "student" and isinstance(model.voting, GNMaxVoting):
         return float(np.mean(model.groups_[model.released_votes_] == groups[model.query_indices_]))
     return None
 

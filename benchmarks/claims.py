@@ -135,7 +135,7 @@ def transfer(R: Results, target: str, figure: str) -> float:
 def same_table_transfers(R: Results) -> bool:
     near = ("the other half", "adult-race")
     return all(
-        transfer(R, target, "accuracy_shift_median") <= 0.01
+        transfer(R, target, "accuracy_shift_median") < 0.015  # 1 %, as the page rounds it
         and 0.01 < transfer(R, target, "disparity_shift_median") < 0.04
         for target in near
     )
