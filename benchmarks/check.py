@@ -44,6 +44,7 @@ METHODS = {
     "interactions": ("SyntheticData", "PFGuard-marginals"),
     "low_epsilon": ("FairDPSGD", "FairPATE"),
     "no_public_rows": ("FairPATE", "FairDPSGD", "SyntheticData"),
+    "parity_curve": ("FairDPSGD", "PrivateThresholds"),
     "notions": ("PFLD", "Lagrangian", "SFPATE", "RandomizedResponse"),
     "pate_papers": ("PATE", "FairPATE"),
     "pfguard": ("PFGuard", "FairClipping", "FairDPSGD"),
