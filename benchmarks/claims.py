@@ -586,6 +586,16 @@ def small_epsilon_errors(R: Results) -> bool:
     return len(found) == 4 and all(row["error"]["mean"] < row["reported"] for row in found)
 
 
+def on_a_published_curve(R: Results, method: str, apart: float) -> bool:
+    """Everywhere a smaller gap than RaCO-DP reports, and an accuracy that is behind by less than so much."""
+    found = [row for row in R["parity_curve"]["rows"] if row["method"] == method]
+    return len(found) == 4 and all(
+        row["disparity"]["mean"] < row["reported"]["disparity"]
+        and row["accuracy"]["mean"] > row["reported"]["accuracy"] - apart
+        for row in found
+    )
+
+
 def level_with_a_reduction(R: Results) -> bool:
     apart = tables.points_apart(R.of("fair_dpsgd"), "private rows", R.of("utility"), "exponentiated gradient")
     return min(apart) > -1 and max(apart) < 3
@@ -603,13 +613,13 @@ def attribute_is_cheaper(R: Results) -> bool:
     return all(points > -1 for points in group) and max(group) > 0
 
 
-def thresholds_level_on_adult(R: Results) -> bool:
+def thresholds_no_worse_on_adult(R: Results) -> bool:
     found = {
         row["calibration"]: points(row["accuracy"]["mean"], row[GAP]["mean"])
         for row in rows(R["calibrator"], model="DP-SGD", gap_weight=None)
         if row["calibration"] in ("fine_tune", "threshold")
     }
-    return abs(found["fine_tune"] - found["threshold"]) < 2.5
+    return found["threshold"] > found["fine_tune"] - 1
 
 
 def credit_stays_below(R: Results) -> bool:
@@ -900,7 +910,7 @@ CLAIMS: tuple[Claim, ...] = (
         credit_default_and_race_have_the_smallest_shares,
     ),
     ("{doc}`PF-LD <pfld>` is far more accurate at the same ε", attribute_is_cheaper),
-    ("Thresholds are ours, work for any classifier, and are level with it on Adult.", thresholds_level_on_adult),
+    ("Thresholds are ours, work for any classifier, and are no worse on Adult.", thresholds_no_worse_on_adult),
     (
         (
             "No attack proves more than the certified ε of any release, and most attacks prove more than nine "
@@ -917,6 +927,13 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     ("The lowest mean is that of `Global-Adapt`, with three classes at ε = 0.5.", lowest_mean_of_small_tables),
     ("Both of our networks have the smaller error.", small_epsilon_errors),
+    (
+        (
+            "With smaller gaps, thresholds by group (`PrivateThresholds` around DP-SGD, ε of both) are within 0.5 % of "
+            "its accuracy (absolute), and FairDP-SGD, which does not read the group to predict, within 1 %."
+        ),
+        lambda R: on_a_published_curve(R, "DP-SGD, thresholds", 0.005) and on_a_published_curve(R, "FairDP-SGD", 0.01),
+    ),
     # with figures that the page renders
     ("value }}: that is less accurate than FairDP-SGD too.", best_fairpate_is_behind),
     (
