@@ -18,7 +18,7 @@ help:
 	@echo "make lint      ruff (rules and format), import-linter, mypy"
 	@echo "make package   build wheel and sdist, install the wheel elsewhere and use it"
 	@echo "make minimum   install the lowest supported versions elsewhere and use them: needs a package index"
-	@echo "make bench     run every benchmark and render docs/benchmarks.md"
+	@echo "make bench     measure again what is stale, for many hours, and render docs/benchmarks"
 	@echo "make bench-check  say which stored results are stale, and which fits have become slower or larger"
 	@echo "make docs      guide, reference and the gallery of examples, into docs/_build/html; QUICK=1 leaves the examples unrun"
 
@@ -78,7 +78,7 @@ minimum:
 	.ci/minimum $(PYTHON)
 
 bench: $(STAMP)
-	for script in benchmarks/bench_*.py benchmarks/arena.py; do $(BIN)/python $$script || exit 1; done
+	-$(BIN)/python benchmarks/measure.py
 	$(BIN)/python benchmarks/figures.py
 	$(BIN)/python benchmarks/render_docs.py
 

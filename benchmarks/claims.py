@@ -200,22 +200,10 @@ def odds_closed(R: Results, data: str) -> float:
     return 1 - gaps[1] / gaps[0]
 
 
-def odds_closed_on_two_sets(R: Results) -> bool:
-    paid = [
-        points(notion(R, "accuracy", d, "equalized_odds", FREE), notion(R, "accuracy", d, "equalized_odds", "PF-LD"))
-        for d in ("adult", "bank")
-    ]
-    return all(odds_closed(R, d) > 0.5 for d in ("adult", "bank")) and all(0.5 < p < 2.5 for p in paid)
-
-
-def a_quarter_on_parkinsons(R: Results) -> bool:
-    return 0.15 < odds_closed(R, "parkinsons") < 0.35
-
-
-def small_odds_are_not_lowered(R: Results) -> bool:
+def small_odds_are_hardly_lowered(R: Results) -> bool:
     return all(
         notion(R, "gap", d, "equalized_odds", FREE) < 0.05
-        and notion(R, "gap", d, "equalized_odds", m) >= notion(R, "gap", d, "equalized_odds", FREE)
+        and notion(R, "gap", d, "equalized_odds", m) > notion(R, "gap", d, "equalized_odds", FREE) - 0.015
         for d in ("adult-race", "credit")
         for m in ("PF-LD", "SF-PATE")
     )
@@ -263,12 +251,8 @@ def debiased_response(R: Results) -> bool:
     def share(d: str, e: float) -> float:
         return volume(R, d, "debiased randomised response", e) / volume(R, d, "PF-LD", e)
 
-    tables = [d for d in PFLD_SETS if d != "parkinsons"]
-    return (
-        all(share(d, 0.5) < 1 for d in tables)
-        and all(share(d, e) > 0.95 for d in tables for e in (1.0, 3.0))
-        and all(share("parkinsons", e) > 1 for e in EPSILONS)
-    )
+    large = [d for d in PFLD_SETS if d != "parkinsons"]  # on which either may be ahead at 0.5
+    return all(share(d, 0.5) < 1 for d in large) and all(share(d, e) > 0.95 for d in PFLD_SETS for e in (1.0, 3.0))
 
 
 def debiased_close_but_on_bank(R: Results) -> bool:
@@ -646,8 +630,11 @@ def odds_closed_for_a_price(R: Results) -> bool:
         notion(R, "accuracy", data, "equalized_odds", FREE) - notion(R, "accuracy", data, "equalized_odds", "PF-LD")
         for data in ("adult", "bank")
     ]
-    closed = {data: odds_closed(R, data) for data in ("adult", "bank", "parkinsons")}
-    return min(prices) > 0 and min(closed["adult"], closed["bank"]) > 0.5 and abs(closed["parkinsons"] - 0.25) < 0.05
+    return min(prices) > 0 and odds_closed_in_part(R)
+
+
+def odds_closed_in_part(R: Results) -> bool:
+    return odds_closed(R, "adult") > 0.5 and all(0.05 < odds_closed(R, data) < 1 for data in ("bank", "parkinsons"))
 
 
 def synthetic_rows_are_below_and_fairer(R: Results) -> bool:
@@ -748,13 +735,10 @@ CLAIMS: tuple[Claim, ...] = (
         lambda R: dpsgd_ahead_in_all_settings(R) and published_order(R),
     ),
     # the private group
+    ("PF-LD closes most of the gap on Adult by sex, and part of it on Bank and Parkinsons.", odds_closed_in_part),
     (
-        "PF-LD closes most of the gap on Adult by sex and on Bank, and a quarter of it on Parkinsons.",
-        lambda R: odds_closed_on_two_sets(R) and a_quarter_on_parkinsons(R),
-    ),
-    (
-        "Where the gap is below 0.05 without a constraint, PF-LD and SF-PATE do not lower it.",
-        small_odds_are_not_lowered,
+        "Where the gap is below 0.05 without a constraint, PF-LD and SF-PATE hardly lower it.",
+        small_odds_are_hardly_lowered,
     ),
     (
         ("on Adult by sex accuracies become equal by errors in the group that had fewer, with and without privacy."),
@@ -775,8 +759,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     (
         (
-            "Debiased randomised response, which the paper does not have, is a little behind at ε = 0.5, level "
-            "or nearly so from ε = 1 on, and better on Parkinsons."
+            "Debiased randomised response, which the paper does not have, is a little behind at ε = 0.5 and level "
+            "or nearly so from ε = 1 on."
         ),
         debiased_response,
     ),
@@ -951,9 +935,8 @@ CLAIMS: tuple[Claim, ...] = (
     (("Survives**: the gap falls by {{ T.calibrated(R.calibrator) }}."), calibration_closes_a_gap),
     (
         (
-            "PF-LD closes most of the gap in equalized odds on Adult by sex and on Bank, for {{ "
-            'T.notion_price(R.notions, "PF-LD", ["adult", "bank"]) }} % of accuracy, and a quarter of it'
-            " on Parkinsons."
+            "PF-LD closes most of the gap in equalized odds on Adult by sex, and part of it on Bank and Parkinsons, "
+            'for {{ T.notion_price(R.notions, "PF-LD", ["adult", "bank"]) }} % of accuracy on the first two.'
         ),
         odds_closed_for_a_price,
     ),
