@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import json
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -159,3 +160,18 @@ def test_every_estimator_that_a_script_names_is_among_the_methods_of_its_results
         roots = tuple(method.split("-")[0] for method in methods)
         for name in re.findall(r"\b[A-Z]\w+(?:Classifier|Generator|Calibrator|Thresholds|Randomizer)\b|\bIDP3\b", text):
             assert not hasattr(skfairdp, name) or name.removeprefix("Fairness").startswith(roots), (first, name)
+
+
+@pytest.mark.parametrize(
+    ("command", "whole"),
+    [
+        ("bench_pfld.py --data bank", "bench_pfld.py --data bank"),
+        ("bench_a.py --seeds 10 --keep --methods A 'B, c' --quick", "bench_a.py --seeds 10 --quick"),
+        ("arena.py --report --keep --seeds 3 --units A 'B, c' D", "arena.py --seeds 3"),
+        ("bench_scale.py --again --sizes 100", "bench_scale.py --again --sizes 100"),
+    ],
+)
+def test_a_command_that_measured_a_part_is_run_whole(command, whole, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    measure = importlib.import_module("measure")
+    assert measure.whole(shlex.split(command)) == shlex.split(whole)
