@@ -155,6 +155,24 @@ def tried(y: Ints, answers: Callable[[Ints, Ints], Ints], seed: int) -> Comparis
     return trial
 
 
+def tried_on_parts(y: Ints, answers: Callable[[Ints], Ints], seed: int, n_rows: int) -> tuple[Comparison, float, float]:
+    """Try a learner, where ``answers`` of some rows are those to all. Also by how much it is ahead on rows that teach
+    it; and how much more often it is right about these, at most, of ``n_rows`` like them: of more rows as much less."""
+    known: list[float] = []
+    lost: list[float] = []
+
+    def of_others(learned: Ints, others: Ints) -> Ints:
+        found = answers(learned)
+        known.append(seen(found[learned], y[learned]).ahead)
+        right, of_new = (float(np.mean(found[part] == y[part])) for part in (learned, others))
+        error = float(norm.ppf(0.95)) * math.sqrt(of_new * (1 - of_new) / len(others))
+        lost.append((right - of_new + error) * len(learned) / n_rows)
+        return found[others]
+
+    trial = tried(y, of_others, seed)
+    return trial, float(np.mean(known)), max(0.0, float(np.mean(lost)))
+
+
 @dataclass(frozen=True)
 class AmountLook(PlainState):
     """By how much a model of amounts is ahead of a constant, one noisy number.

@@ -296,7 +296,9 @@ class SignedLoss(BaseEstimator):
         judge : Judge
             The noisy table, with its event.
         """
-        return Judge(self.constraints_for(data), n_rows, epsilon, delta, relation, share=JUDGED * self.budget_share)
+        held, n_features = self.constraints_for(data), data.X.shape[1]
+        share = JUDGED * self.budget_share
+        return Judge(held, n_rows, epsilon, delta, relation, share=share, n_features=n_features)
 
     def terms(self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """Say what the training adds to its private gradients.

@@ -14,6 +14,7 @@ from skfairdp._inputs import read_unprotected
 from skfairdp._judge import Judgement, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, Values
+from skfairdp._usefulness import LEAST_ROWS, MOST_ROWS, tried_on_parts
 from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
 from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, FairPerceptron, dual_settings, settled, standard_scale
@@ -193,6 +194,8 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
         owner, answers = type(self).__name__, predict_logits(self.net_.module_, features).argmax(axis=1)
         constraints = held_by_network(self.constraints, groups, self.classes_.tolist(), owner)
         judgement = Judgement.by_weights(constraints, membership, codes, answers)
+        if constraints.needs_labels:
+            judgement = judgement.after_learning(self._optimism(features, codes))
         self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
         self.violation_ = judgement.violation
         if self.lam_max > 0:
@@ -202,6 +205,21 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
                 f"Raise 'lam_max' ({self.lam_max:g}) or 'max_epochs' of 'net', or take another constraint: features, "
                 "or the price of errors, may not allow this one.",
             )
+
+    def _optimism(self, features: Floats, codes: Ints) -> float:
+        """Which share of the rows, at most, such a network is right about for having seen them."""
+        some = np.random.default_rng(0).permutation(len(codes))[:MOST_ROWS]
+        X, y = features[some], codes[some]
+        if len(y) < LEAST_ROWS:
+            return 1.0
+        learner = clone(self).set_params(constraints=None, random_state=0, verbose=0)
+
+        def answers(learned: Ints) -> Ints:
+            if len(np.unique(y[learned])) < 2:
+                return np.full_like(y, y[learned][0])
+            return np.asarray(learner.fit(X[learned], y[learned]).predict(X))
+
+        return tried_on_parts(y, answers, 0, len(codes))[2]
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()

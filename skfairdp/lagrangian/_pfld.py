@@ -18,10 +18,10 @@ from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
 from skfairdp._typing import ArrayLike, Ints, MaybeArray, SubjectLike, Values
-from skfairdp._usefulness import Comparison, constant_meets, may_fall_back, seen, tried
+from skfairdp._usefulness import MOST_ROWS, Comparison, constant_meets, may_fall_back, seen, tried_on_parts
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
-from skfairdp.fairness import NOTIONS, FairnessConstraints, by_position, read_constraints
+from skfairdp.fairness import NOTIONS, FairnessConstraints, RateConstraints, by_position, read_constraints
 from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, dual_settings, settled
 from skfairdp.lagrangian._plan import PRIMALS, GroupModel, NoisyGradients, PFLDPlan, release_asked
 from skfairdp.privacy import PrivacyLedger, Protects
@@ -247,10 +247,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             )  # fmt: skip
             # all of this is released or public, up to the table of the answers of what is returned
             answers = predict_logits(module, rows).argmax(axis=1)
-            trial = self._tried(answers, rows, data, net, seeds[1])
+            trial, optimism = self._tried(answers, rows, data, net, seeds[1])
             falls_back = not trial.is_passed and may_fall_back(data.y) and constant_meets(constraints.notions)
             given = np.full_like(answers, trial.usual) if falls_back else answers
             judgement = plan.release_answers(groups[counted], data.y[counted], given[counted], noise)
+            judgement = judgement.after_learning(0.0 if falls_back else optimism)
 
         module = _constant(data) if falls_back else behind(scales, module)
         self.net_ = fitted_net(net, module, data.classes, self.privacy_)
@@ -259,8 +260,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         self._tell(trial, falls_back, judgement)
         return self
 
-    def _tried(self, predicted: Ints, rows: "Tensor", data: TrainingData, net: "Net", seed: int) -> Comparison:
-        """Whether the network beats one class alone on its rows, less what networks like it lose on others.
+    def _tried(
+        self, predicted: Ints, rows: "Tensor", data: TrainingData, net: "Net", seed: int
+    ) -> tuple[Comparison, float]:
+        """Whether the network beats one class alone on its rows, less what networks like it lose on others; and which
+        share of the rows at most it is right about for having seen them, where that is asked for.
 
         These are taught by some of the rows and asked about all. They are held to nothing: what constraints cost shows
         on the rows of the network, and estimates of groups from few rows may make a network useless that is not.
@@ -268,20 +272,23 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         from skfairdp._networks import predict_logits
         from skfairdp.lagrangian._trainer import train_with_groups
 
-        on_its_rows = seen(predicted, data.y, rows.shape[1])
-        if not on_its_rows.is_passed or not may_fall_back(data.y):
-            return on_its_rows
-        known: list[float] = []
+        on_its_rows, is_small, n_rows = seen(predicted, data.y, rows.shape[1]), may_fall_back(data.y), len(data.y)
+        looks_on = on_its_rows.is_passed if is_small else n_rows > MOST_ROWS and self._held(data).needs_labels
+        if not looks_on:
+            return on_its_rows, 0.0
+        some = slice(None) if is_small else np.random.default_rng(seed).permutation(n_rows)[:MOST_ROWS]
+        y, rows = data.y[some], rows[some]
 
-        def answers(learned: Ints, others: Ints) -> Ints:
-            of_part = FairnessConstraints((), data.y[learned], len(data.classes))
-            module, _ = train_with_groups(net, rows[learned], of_part, None, dual_settings(self), seed=seed)
-            found = predict_logits(module, rows).argmax(axis=1)
-            known.append(seen(found[learned], data.y[learned]).ahead)
-            return found[others]
+        def answers(learned: Ints) -> Ints:
+            of_part = FairnessConstraints((), y[learned], len(data.classes))
+            of_size = net if is_small else self._net(len(learned))
+            module, _ = train_with_groups(of_size, rows[learned], of_part, None, dual_settings(self), seed=seed)
+            return predict_logits(module, rows).argmax(axis=1)
 
-        trial = tried(data.y, answers, seed)
-        return replace(trial, ahead=on_its_rows.ahead - max(0.0, float(np.mean(known)) - trial.ahead))
+        trial, known, optimism = tried_on_parts(y, answers, seed, n_rows)
+        if not is_small:
+            return on_its_rows, optimism
+        return replace(trial, ahead=on_its_rows.ahead - max(0.0, known - trial.ahead)), optimism
 
     def _tell(self, trial: Comparison, falls_back: bool, judgement: Judgement) -> None:
         """Say so where one class is as good, or where the answers of what is returned do not hold a constraint."""
@@ -343,12 +350,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
                 f"The 'budget_split' parameter of {owner} must map 'sizes', 'primal' and 'dual' to shares in "
                 f"(0.0, 1.0), for example {dict(primal.usual_split)}. Got {self.budget_split!r} instead."
             )
-        held = held_by_network(self._asked, data.domain.tolist(), data.classes.tolist(), owner)
         shape: dict[str, Any] = {
             "n_groups": max(2, len(data.domain)),  # a single group, if given, is compared with an empty one
             "dual_steps": self.dual_steps,
             **primal._planned(),
-            "judge": Judge(held, data.n_units, epsilon, self.delta, data.attribute_relation),
+            "judge": Judge(self._held(data), data.n_units, epsilon, self.delta, data.attribute_relation),
             "relation": data.attribute_relation,
             "rows_of": data.rows_of,
         }
@@ -379,6 +385,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         notions = read_constraints(self._asked, owner, supported=_NOTIONS)
         notions = by_position(notions, data.domain.tolist(), data.classes.tolist(), owner)
         return FairnessConstraints(notions, y, len(data.classes))
+
+    def _held(self, data: TrainingData) -> RateConstraints:
+        """What the hard answers are judged by."""
+        assert data.domain is not None
+        return held_by_network(self._asked, data.domain.tolist(), data.classes.tolist(), type(self).__name__)
 
     def _net(self, n_rows: int) -> "Net":
         import torch

@@ -44,6 +44,12 @@ def a_calibrated_model_judged_by_what_taught_it(patch):
 
 
 @mutant
+def a_network_judged_as_if_nothing_taught_it(patch):
+    """Error rates of few rows that a network knows by heart. Right: their bound leaves room for that."""
+    patch.setattr(Judgement, "after_learning", lambda self, share: self)
+
+
+@mutant
 def a_student_judged_by_what_taught_it(patch):
     """Of few public rows a student holds its bound by heart. Right: each fifth is answered by what the others teach."""
     patch.setattr(_fair_pate, "_MOST_LEFT_OUT", 0)

@@ -1,0 +1,119 @@
+"""Rows that taught a model get right answers more often than others: bounds on error rates leave room for that."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skfairdp import FairDPSGDClassifier, PFLDClassifier
+from skfairdp.fairness import RateBound, RateConstraints, RateParity
+from skfairdp.lagrangian import LagrangianClassifier
+from skfairdp.privacy import NeighboringRelation, NoiseSource
+from tests._tools.inside import Judge, Judgement
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning"),
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning"),
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning"),
+    pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'"),
+]
+ODDS = RateParity("selection_rate_by_label", 0.0)
+
+
+def table(n, seed, easy=4.0, hard=0.7, share=0.15, noise=11):
+    """One feature says something, of a rare group little; the others nothing."""
+    rng = np.random.default_rng(seed)
+    X, groups = rng.normal(size=(n, 1 + noise)), (rng.random(n) < share).astype(int)
+    y = rng.random(n) < 1 / (1 + np.exp(-np.where(groups == 0, easy, hard) * X[:, 0]))
+    return np.column_stack([X, groups]), y.astype(int), groups
+
+
+def rates(answers, y, groups):
+    return np.array([[answers[(groups == a) & (y == label)].mean() for label in (0, 1)] for a in (0, 1)])
+
+
+FITS = {
+    "PF-LD": lambda seed: PFLDClassifier(
+        constraints="equalized_odds", epsilon=8.0, groups=[0, 1], random_state=seed, noise_seed=seed
+    ),
+    "F-LD": lambda seed: LagrangianClassifier(constraints="equalized_odds", random_state=seed),
+}
+
+
+@pytest.mark.parametrize("kind", FITS)
+def test_odds_that_a_network_holds_by_heart_on_its_rows_are_not_taken_for_those_of_others(kind):
+    """The bound was below the gap on others in most such fits."""
+    within, hidden = 0, 0
+    for seed in range(3):
+        X, y, groups = table(1000, seed)
+        model = FITS[kind](seed).fit(X, y, sensitive_features=groups)
+        X, y, groups = table(40_000, 100 + seed)
+        apart = np.abs(np.diff(rates(model.predict(X), y, groups), axis=0)).max()
+        within += apart <= model.gap_bound_
+        hidden += apart > model.gap_ + 0.1
+        assert model.constraint_holds_ != "yes"
+    assert within == 3
+    assert hidden >= 1
+
+
+@pytest.mark.parametrize(("n", "noise", "least"), [(500, 39, 0.02), (1000, 11, -0.02)])
+def test_right_answers_that_are_owed_to_having_taught_are_at_most_two_for_each_feature(n, noise, least):
+    """Of plain DP-SGD, whatever ε is: mean over fits, give or take three standard errors."""
+    owed = []
+    for seed in range(8):
+        X, y, _ = table(n, seed, noise=noise)
+        model = FairDPSGDClassifier(
+            lam=0, epsilon=(2.0, 30.0)[seed % 2], classes=[0, 1], random_state=seed, noise_seed=seed
+        ).fit(X, y)
+        others, truth, _ = table(20_000, 100 + seed, noise=noise)
+        owed.append(np.mean(model.predict(X) == y) - np.mean(model.predict(others) == truth))
+    error = 3 * np.std(owed) / np.sqrt(len(owed))
+    assert least < np.mean(owed) <= 2 * X.shape[1] / n + error
+
+
+# ---------------------------------------------------------------- of a table
+
+
+COUNTS = np.array([[[300.0, 100.0], [100.0, 300.0]], [[75.0, 25.0], [25.0, 75.0]]])  # the second group is a fifth
+
+
+def bound(asked, optimism, counts=COUNTS):
+    plain = Judgement(RateConstraints([asked], [0, 1], [0, 1]), counts)
+    return replace(plain, optimism=optimism).gap_bound - plain.gap_bound
+
+
+def test_the_bound_leaves_room_for_what_one_rate_may_owe_to_having_taught():
+    everywhere = np.full((2, 2), 0.03)
+    assert bound(ODDS, everywhere) == pytest.approx(0.03)
+    assert bound(ODDS, np.array([[0.0, 0.0], [0.0, 0.07]])) == pytest.approx(0.07)
+    assert bound(RateParity("error_rate", 0.0), everywhere) == pytest.approx(0.03)
+    assert bound(RateBound("false_negative_rate", upper=0.2), everywhere) == pytest.approx(0.03)
+    # there it only helps: others have more of these errors
+    assert bound(RateBound("false_negative_rate", lower=0.5), everywhere) == 0.0
+
+
+def test_it_cancels_where_labels_are_not_told_apart():
+    assert bound(RateParity("selection_rate", 0.0), np.full((2, 2), 0.1), COUNTS) == pytest.approx(0.0)
+    merged = COUNTS.sum(axis=1, keepdims=True)
+    assert bound(RateParity("selection_rate", 0.0), np.full((2, 1), 0.1), merged) == 0.0
+
+
+def test_all_of_it_may_be_in_the_smallest_group_and_true_classes_share_it():
+    judged = Judgement(RateConstraints([ODDS], [0, 1], [0, 1]), COUNTS).after_learning(0.02)
+    np.testing.assert_allclose(judged.optimism, [[0.025, 0.025], [0.1, 0.1]])
+    assert (judged.after_learning(5.0).optimism == 1.0).all()
+
+
+def test_a_judge_expects_it_where_errors_are_and_no_more_than_epsilon_allows():
+    held = RateConstraints([ODDS], [0, 1], [0, 1])
+    counts = np.array([[[390, 10], [10, 390]], [[50, 50], [50, 50]]])
+
+    def expected(epsilon, n_features):
+        judge = Judge(held, 1000, epsilon, 1e-5, NeighboringRelation.REPLACE_ONE, n_features=n_features)
+        return judge.release(counts, NoiseSource(0)).optimism
+
+    few = expected(8.0, 10)
+    assert few[1].min() > 5 * few[0].max()
+    assert np.average(few, weights=counts.sum(axis=2)) == pytest.approx(2 * 10 / 1000, rel=0.05)
+    assert expected(0.1, 10_000).max() == pytest.approx(np.tanh(0.05), abs=1e-4)
+    assert expected(8.0, 0) is None
