@@ -4,7 +4,8 @@ import functools
 import inspect
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -160,11 +161,18 @@ def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
+@contextmanager
+def usual_settings() -> Iterator[None]:
+    """Whatever numpy and scikit-learn are told elsewhere: a NaN is looked for, and arithmetic of a private number is no
+    error."""
+    with config_context(assume_finite=False), np.errstate(all="warn", under="ignore"):
+        yield
+
+
 def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     """The same method; where it ends without a result all attributes are those of before.
 
-    What has been spent stays told: a fit that has begun to spend has dropped the report of the earlier one. Whatever
-    numpy and scikit-learn are told elsewhere, a NaN is looked for, and no arithmetic of a private number is an error.
+    What has been spent stays told: a fit that has begun to spend has dropped the report of the earlier one.
     """
 
     @functools.wraps(fit)
@@ -172,7 +180,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         before = dict(vars(self))
         vars(self).pop("_fitted_with", None)
         try:
-            with config_context(assume_finite=False), np.errstate(all="warn", under="ignore"):
+            with usual_settings():
                 result = fit(self, *args, **named)
             vars(self)["_fitted_with"] = {name: vars(self)[name] for name in self._read_after_fit & vars(self).keys()}
             return result

@@ -77,8 +77,7 @@ def test_scores_are_those_of_a_search_in_memory_with_the_same_folds():
     grid = {"net__lr": [0.5]}
     with recording_noise(entropy=3) as first:
         streamed = searched(chunked(table()), estimator=dpsgd(), grid=grid)
-    fold = rule_of(dpsgd(), grid)(Chunk(table(), (0,)))
-    pairs = [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(2)]
+    pairs = folds_in(dpsgd(), grid)
     with recording_noise(entropy=3) as second:
         in_memory = searched(table(), estimator=dpsgd(), grid=grid, cv=pairs)
     for one, other in zip(shown(streamed), shown(in_memory), strict=True):
@@ -90,12 +89,15 @@ def test_scores_are_those_of_a_search_in_memory_with_the_same_folds():
     assert sum(len(test) for _, test in pairs) == N and min(len(test) for _, test in pairs) > N / 3
 
 
-def rule_of(estimator, grid):
-    """By which a search deals rows into folds."""
+def folds_in(estimator, grid):
+    """Places of the rows that a search in chunks learns from and scores on, fold by fold."""
     search = ParetoSearchCV(estimator, grid, cv=2, random_state=0)
     nothing = dict.fromkeys(("sensitive_features", "X_public", "sensitive_features_public", "validation"))
     scoring = read_scoring(["accuracy"], owner="ParetoSearchCV")
-    return read_search(search, chunked(table()), None, **nothing, objectives=scoring).splits[0][0].rule
+    splits = read_search(search, chunked(table()), None, **nothing, objectives=scoring).splits
+    ids = table()["id"]
+    kept = [[np.concatenate([chunk.table["id"] for chunk in part.chunks()]) for part in parts[:2]] for parts in splits]
+    return [tuple(np.flatnonzero(np.isin(ids, some)) for some in parts) for parts in kept]
 
 
 def test_a_fold_reads_its_rows_alone_and_all_folds_read_each_row_once(tmp_path):
