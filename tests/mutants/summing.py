@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skfairdp.pate._query_plan import FARTHEST, ClassSums, PublicScale
+from skfairdp._class_sums import FARTHEST, ClassSums, PublicScale
 from skfairdp.privacy import GaussianMechanism
 from tests._tools.inside import PATEPlan
 from tests.mutants.harness import mutant

@@ -11,10 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PublicData
+from skfairdp._class_sums import GRID, ClassSums, PublicScale, stretched
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.ensemble import LogisticTeachers
 from skfairdp.pate import GNMaxVoting, SoftLabelStudent, SoftVoting
-from skfairdp.pate._query_plan import ALONE, GRID, ClassSums, PublicScale, stretched
+from skfairdp.pate._query_plan import ALONE
 from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NoiseSource, NoisyVotes, compose, epsilon_of, gdp_mu
 from tests._tools.inside import PublicRows, shrink_gaps
 from tests._tools.sources import FixedAnswers, fixed_entropy, installed, recording_noise
