@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp import _tables
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
-from skfairdp._tables import GeneratorBackend, GeneratorPlan, Model, drawn_cells, on_simplex
+from skfairdp._tables import BackendPlan, GeneratorBackend, GeneratorPlan, MarginalsPlan, drawn_cells, on_simplex
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, RandomStateLike, SubjectLike, Values
 from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval, StrOptions
@@ -23,6 +23,7 @@ from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.generative import _group_rates, _inputs
 from skfairdp.generative._group_rates import BALANCES
 from skfairdp.generative._inputs import GeneratorData, raw_features, raw_table, read_balance, read_generator_data
+from skfairdp.generative._sums_of_codes import LabelsBySums
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import NoiseSource, PrivacyLedger, note_paid
@@ -242,11 +243,14 @@ class PFGuardGenerator(PrivateEstimator):
         observed = self._release_rates(data, plan, noise)
         rates = _group_rates.target_rates(observed, data.balance)
         rows = data.encoded(encoder, observed, rates)
-        return encoder, observed, plan.backend.release(rows, plan.scale, noise, rng)
+        model, by_sums = plan.backend.release(rows, plan.scale, noise, rng), None
+        if plan.sums is not None:
+            by_sums, observed = LabelsBySums.release(plan.sums, encoder.columns, rows, model, data.layout, noise, rng)
+        return encoder, observed, model, by_sums
 
-    def _learn(self, data: GeneratorData, released: tuple[Any, Floats, Model], rng: Generator) -> "PFGuardGenerator":
+    def _learn(self, data: GeneratorData, released: tuple[Any, ...], rng: Generator) -> "PFGuardGenerator":
         """Keep what was released, and decide by it how often each group and label is drawn: post-processing."""
-        self._codec, self.observed_rates_, self.model_ = released
+        self._codec, self.observed_rates_, self.model_, self._by_sums = released
         self._form, self._schema = data.form, self.schema
         self.classes_, self.groups_ = data.form.classes, data.form.groups
         self._choose_rates(data.balance, data.admissible, rng)
@@ -346,11 +350,19 @@ class PFGuardGenerator(PrivateEstimator):
         )  # fmt: skip
         if not self._for_learner:
             return plan
-        forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
+        forecast = self._forecast_of(data, plan.backend)
         # not at rows that are read in chunks
         looks = len(data.cells) > 0 and (forecast.snr_marginal or self._asked_in_blocks)
         gain = forecast.gain if looks else None
-        return replace(plan, counts_share=forecast.counts_share, gain=gain, pure_counts=forecast.pure_counts)
+        how = {"gain": gain, "pure_counts": forecast.pure_counts, "sums": forecast.sums}
+        return replace(plan, counts_share=forecast.counts_share, **how)
+
+    def _forecast_of(self, data: GeneratorData, plan: BackendPlan) -> TableForecast:
+        """What a learner may hope for, by public numbers; labels are left to sums where nothing else is asked of them.
+        """
+        forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
+        as_drawn = isinstance(plan, MarginalsPlan) and not plan.joint_share and data.balance is None
+        return replace(forecast, may_sum=as_drawn and not data.admissible and len(data.cells) > 0)
 
     def _release_rates(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource) -> Floats:
         """Shares of groups and labels from their noisy counts."""
@@ -486,6 +498,9 @@ class PFGuardGenerator(PrivateEstimator):
         groups, labels = np.divmod(cells, self.rates_.shape[1])
         if self._admissible is not None:
             labels = self._admissible.draw(values, rng)
+        elif self._by_sums is not None:
+            weights = rates / np.maximum(self.observed_rates_, 1e-300)
+            labels = self._by_sums.draw(values, groups, weights, rng)
         rows = self._codec.decode(values, rng, self._form.columns_of_groups(groups))
         return rows, self._form.placed(labels, rng), groups
 

@@ -211,7 +211,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         learner = self._learner(data.layout.n_classes)
         plan, rng = self._plan(data), _utils.public_generator(generator.random_state)
         self._rehearse(*learner, data, looks_further=getattr(plan.backend, "joint_share", 0) > 0)
-        self._forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
+        self._forecast = generator._forecast_of(data, plan.backend)
         self._is_behind = self._forecast.snr_too_low
         with generator._spend(plan, data.reads, holder=self) as noise:
             generator._learn(data, generator._release(data, plan, noise, rng), rng)
