@@ -188,7 +188,7 @@ def merged_grid(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins
     Outer bins whose counts are within the noise are cut off: rows there will count as the nearest bin kept. Where
     nothing shows, bins are spread between public bounds; without any there is one bin, of 0 alone.
     """
-    bounded = _has_bounds(starts)
+    bounded = has_bounds(starts)
     occupied = _occupied(noisy, sigma, longest=len(noisy) if bounded else _LONGEST)
     if occupied is None:
         kept = np.unique(np.linspace(0, len(starts) - 1, min(n_bins, len(starts))).astype(int))
@@ -205,7 +205,23 @@ def merged_grid(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins
     return starts[kept], end
 
 
-def _has_bounds(starts: Floats) -> bool:
+def even_bins(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins: int) -> tuple[Floats, float]:
+    """Bins of equal width, of few rows in a few wide bins between bounds: of those the run with the clearest evidence,
+    three times as wide, holds all that is not far away. Else as :func:`merged_grid`. Post-processing."""
+    if not has_bounds(starts):
+        return merged_grid(starts, high, noisy, sigma, n_bins)
+    summed, ends, clearest = np.concatenate([[0.0], np.cumsum(noisy)]), np.append(starts, high), _EVIDENCE * sigma
+    low, end = ends[0], ends[-1]
+    for length in 2 ** np.arange(len(noisy).bit_length()):
+        evidence = (summed[length:] - summed[:-length]) / math.sqrt(length)
+        begin = int(np.argmax(evidence))
+        if evidence[begin] > clearest:
+            clearest, low, end = evidence[begin], ends[begin], ends[begin + length]
+    low, end = max(2 * low - end, ends[0]), min(2 * end - low, ends[-1])
+    return np.linspace(low, end, n_bins + 1)[:-1], float(end)
+
+
+def has_bounds(starts: Floats) -> bool:
     """Whether a fine grid lies between bounds that are known."""
     return bool(starts[0] != -(2.0 ** _EXPONENTS[1]))
 
@@ -251,6 +267,7 @@ def release_bins(
     noise: NoiseSource,
     n_bins: int,
     n_rows: int,
+    merged: Any = merged_grid,
 ) -> list[Column]:
     """Columns of numbers with bins that one noisy histogram each has chosen, all of them in one release."""
     noisy = np.split(mechanism.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
@@ -258,8 +275,8 @@ def release_bins(
     hidden, cut, beyond = [], [], []
     for column, histogram in zip(columns, noisy, strict=True):
         assert isinstance(column, NumberColumn)
-        starts, high = merged_grid(column.starts, column.high, histogram, mechanism.sigma, n_bins)
-        if not _has_bounds(column.starts):
+        starts, high = merged(column.starts, column.high, histogram, mechanism.sigma, n_bins)
+        if not has_bounds(column.starts):
             within = histogram[(column.starts >= starts[0]) & (column.starts <= high)]
             if starts[0] == high == 0.0 and within.sum() <= _EVIDENCE * mechanism.sigma:
                 hidden.append(column.name)
@@ -267,6 +284,7 @@ def release_bins(
                 cut.append(f"{column.name!r} ({starts[0]:.3g} to {high:.3g})")
             if is_out_of_scale(column.starts, histogram, _EVIDENCE * mechanism.sigma, n_rows):
                 beyond.append(repr(column.name))
+        starts = np.unique(np.ceil(starts)) if column.integer else starts
         found.append(replace(column, starts=starts, high=float(np.floor(high)) if column.integer else high))
     if hidden:
         warn_caller(

@@ -15,7 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp import _tables
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
-from skfairdp._tables import BackendPlan, GeneratorBackend, GeneratorPlan, MarginalsPlan, drawn_cells, on_simplex
+from skfairdp._tables import (
+    BackendPlan,
+    GeneratorBackend,
+    GeneratorPlan,
+    MarginalsPlan,
+    Model,
+    drawn_cells,
+    even_bins,
+    on_simplex,
+)
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, RandomStateLike, SubjectLike, Values
 from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval, StrOptions
@@ -23,7 +32,7 @@ from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.generative import _group_rates, _inputs
 from skfairdp.generative._group_rates import BALANCES
 from skfairdp.generative._inputs import GeneratorData, raw_features, raw_table, read_balance, read_generator_data
-from skfairdp.generative._sums_of_codes import LabelsBySums
+from skfairdp.generative._sums_of_codes import release_by_sums
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import NoiseSource, PrivacyLedger, note_paid
@@ -239,18 +248,24 @@ class PFGuardGenerator(PrivateEstimator):
 
     def _release(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource, rng: Generator) -> tuple[Any, ...]:
         """Release everything that is sampled from: edges of bins, rates of groups and labels, a model of the rows."""
-        encoder = data.encoder.release_bins(data.fine_counts, plan.bins, noise, data.layout.n_rows)
+        encoder, n_rows = data.encoder, data.layout.n_rows
+        if plan.sums is None:
+            encoder = encoder.release_bins(data.fine_counts, plan.bins, noise, n_rows)
+        else:
+            assert isinstance(encoder, TableEncoder)
+            encoder = encoder.on_wide_bins()
+            encoder = encoder.release_bins(encoder.fine_counts(data.rows), plan.bins, noise, n_rows, even_bins)
         observed = self._release_rates(data, plan, noise)
         rates = _group_rates.target_rates(observed, data.balance)
         rows = data.encoded(encoder, observed, rates)
-        model, by_sums = plan.backend.release(rows, plan.scale, noise, rng), None
-        if plan.sums is not None:
-            by_sums, observed = LabelsBySums.release(plan.sums, encoder.columns, rows, model, data.layout, noise, rng)
-        return encoder, observed, model, by_sums
+        if plan.sums is None:
+            return encoder, observed, plan.backend.release(rows, plan.scale, noise, rng)
+        model, observed = release_by_sums(plan.sums, encoder.columns, rows, plan.backend, plan.scale, noise, rng)
+        return encoder, observed, model
 
-    def _learn(self, data: GeneratorData, released: tuple[Any, ...], rng: Generator) -> "PFGuardGenerator":
+    def _learn(self, data: GeneratorData, released: tuple[Any, Floats, Model], rng: Generator) -> "PFGuardGenerator":
         """Keep what was released, and decide by it how often each group and label is drawn: post-processing."""
-        self._codec, self.observed_rates_, self.model_, self._by_sums = released
+        self._codec, self.observed_rates_, self.model_ = released
         self._form, self._schema = data.form, self.schema
         self.classes_, self.groups_ = data.form.classes, data.form.groups
         self._choose_rates(data.balance, data.admissible, rng)
@@ -354,15 +369,16 @@ class PFGuardGenerator(PrivateEstimator):
         # not at rows that are read in chunks
         looks = len(data.cells) > 0 and (forecast.snr_marginal or self._asked_in_blocks)
         gain = forecast.gain if looks else None
+        if forecast.sums is not None:  # labels are left to them
+            plan = replace(plan, backend=backend.plan(replace(data.layout, n_classes=1)))
         how = {"gain": gain, "pure_counts": forecast.pure_counts, "sums": forecast.sums}
         return replace(plan, counts_share=forecast.counts_share, **how)
 
     def _forecast_of(self, data: GeneratorData, plan: BackendPlan) -> TableForecast:
-        """What a learner may hope for, by public numbers; labels are left to sums where nothing else is asked of them.
-        """
+        """What a learner may hope for, by public numbers; labels are left to sums where nothing else is asked of them."""
         forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
-        as_drawn = isinstance(plan, MarginalsPlan) and not plan.joint_share and data.balance is None
-        return replace(forecast, may_sum=as_drawn and not data.admissible and len(data.cells) > 0)
+        as_drawn = isinstance(plan, MarginalsPlan) and not plan.joint_share and len(data.cells) > 0
+        return replace(forecast, may_sum=as_drawn and not data.admissible and data.balance is None)
 
     def _release_rates(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource) -> Floats:
         """Shares of groups and labels from their noisy counts."""
@@ -498,9 +514,6 @@ class PFGuardGenerator(PrivateEstimator):
         groups, labels = np.divmod(cells, self.rates_.shape[1])
         if self._admissible is not None:
             labels = self._admissible.draw(values, rng)
-        elif self._by_sums is not None:
-            weights = rates / np.maximum(self.observed_rates_, 1e-300)
-            labels = self._by_sums.draw(values, groups, weights, rng)
         rows = self._codec.decode(values, rng, self._form.columns_of_groups(groups))
         return rows, self._form.placed(labels, rng), groups
 

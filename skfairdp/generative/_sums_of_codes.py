@@ -1,18 +1,19 @@
-"""Labels of sampled rows by noisy sums of the features of each class, where tables of counts tell too little of them."""
+"""A model of rows whose labels follow noisy sums of the features of each class, where tables tell too little of them."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
 
 from skfairdp._class_sums import ClassSums, SoftmaxRule
-from skfairdp._tables import Column, Layout, Model, NumberColumn, Rows, drawn_cells, on_simplex
+from skfairdp._tables import BackendPlan, Column, Model, NumberColumn, Rows, drawn_cells, on_simplex
 from skfairdp._typing import Array, Floats, Ints
 from skfairdp.privacy import NoiseSource
 
-_MOST_DRAWN = 10_000  # rows in whose place the private ones are expected
+#: Rows in whose place the private ones are expected; and from how many at least those of a label are chosen.
+_DRAWN, _LEAST_DRAWN = 10_000, 2000
+_TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,7 @@ class CodeFeatures:
     @classmethod
     def of(cls, columns: Sequence[Column], n_groups: int) -> "CodeFeatures":
         """By released bins and public categories."""
-        groups = np.eye(n_groups)[:, 1:] if n_groups <= 2 else np.eye(n_groups)
-        return cls((*map(_numbers_of, columns), groups))
+        return cls((*map(_numbers_of, columns), np.eye(n_groups)[:, int(n_groups <= 2) :]))
 
     def __call__(self, codes: Ints) -> Floats:
         return np.concatenate([table[codes[:, j]] for j, table in enumerate(self.tables)], axis=1)
@@ -41,38 +41,74 @@ def _numbers_of(column: Column) -> Floats:
     return np.column_stack([np.append(middles, further), flags[:, len(middles) :]])
 
 
-@dataclass(frozen=True)
-class LabelsBySums:
-    """The label given all columns and the group, by the logistic regression that released sums tell."""
+class ModelBySums(Model):
+    """Columns as a model of the groups draws them, given a label by the logistic regression that sums tell."""
 
-    features: CodeFeatures
-    rule: SoftmaxRule
+    def __init__(self, of_groups: Model, features: CodeFeatures, rule: SoftmaxRule, rates: Floats) -> None:
+        self.of_groups, self.features, self.rule, self.rates = of_groups, features, rule, rates
 
-    @classmethod
-    def release(
-        cls,
-        sums: ClassSums,
-        columns: Sequence[Column],
-        rows: Rows,
-        model: Model,
-        layout: Layout,
-        noise: NoiseSource,
-        rng: Generator,
-    ) -> tuple["LabelsBySums", Floats]:
-        """Release the sums; return what follows, and shares of groups and labels in which those of labels are theirs.
-        Rows of the model stand for the private ones."""
-        features, (groups, labels) = CodeFeatures.of(columns, layout.n_groups), np.divmod(rows.cells, layout.n_classes)
-        cells = drawn_cells(rows.observed.ravel(), _MOST_DRAWN, rng)
-        sampled = np.column_stack([model.sample(cells, rng), cells // layout.n_classes])
-        codes = np.column_stack([rows.values, groups])
-        rule, _, counts = sums.release_rule(codes, labels, sampled, noise, terms=features, once=codes)
-        # Released values only from here on.
-        of_labels, of_groups = rows.observed.sum(axis=0), rows.observed.sum(axis=1, keepdims=True)
-        of_group = np.where(of_labels > 0, rows.observed / np.where(of_labels > 0, of_labels, 1.0), of_groups)
-        return cls(features, rule), of_group * on_simplex(counts)
+    def sample(self, cells: Ints, rng: Generator) -> Array:
+        """Of twice as many rows of each group those that have the label, each as often as it is likely."""
+        groups, labels = np.divmod(cells, self.rates.shape[1])
+        out: list[Array] = []
+        order = np.argsort(cells, kind="stable")
+        for group in np.unique(groups):
+            pool = np.full(max(2 * np.count_nonzero(groups == group), _LEAST_DRAWN), group)
+            values = self.of_groups.sample(pool, rng)
+            shares = self._shares(values, group)
+            for label, n in enumerate(np.bincount(labels[groups == group], minlength=shares.shape[1])):
+                likely = np.maximum(shares[:, label], _TINY)
+                out.append(values[rng.choice(len(values), n, p=likely / likely.sum())])
+        drawn = np.concatenate(out)
+        return drawn[np.argsort(order, kind="stable")]
 
-    def draw(self, values: Array, groups: Ints, weights: Floats, rng: Generator) -> Ints:
-        """A label for each row, where those of a group count by weights."""
-        reached = np.cumsum(self.rule(self.features(np.column_stack([values, groups]))) * weights[groups], axis=1)
-        marks = rng.random((len(values), 1)) * reached[:, -1:]
-        return np.asarray((marks >= reached[:, :-1]).sum(axis=1), dtype=np.int64)
+    def log_likelihood(self, values: Array) -> Floats | None:
+        """Log density of rows in each cell."""
+        return self._densities(values, self.of_groups.log_likelihood(values), self.features)
+
+    def log_likelihood_of(self, values: Array, columns: Sequence[int]) -> Floats:
+        """Of some columns, where the label does not hear of the others: they are as on average."""
+        tables = [
+            table
+            if j in columns or j == len(self.features.tables) - 1
+            else np.tile(table.mean(axis=0), (len(table), 1))
+            for j, table in enumerate(self.features.tables)
+        ]
+        found = self._densities(values, self.of_groups.log_likelihood_of(values, columns), CodeFeatures(tuple(tables)))
+        assert found is not None
+        return found
+
+    def _densities(self, values: Array, of_groups: Floats | None, features: CodeFeatures) -> Floats | None:
+        if of_groups is None:
+            return None
+        rates = self.rates / np.maximum(self.rates.sum(axis=1, keepdims=True), _TINY)
+        given = [self._shares(values, group, features) / np.maximum(own, _TINY) for group, own in enumerate(rates)]
+        return np.asarray(np.repeat(of_groups, rates.shape[1], axis=1) + np.log(np.maximum(np.hstack(given), _TINY)))
+
+    def _shares(self, values: Array, group: int, features: CodeFeatures | None = None) -> Floats:
+        return self.rule((features or self.features)(np.column_stack([values, np.full(len(values), group)])))
+
+
+def release_by_sums(
+    sums: ClassSums,
+    columns: Sequence[Column],
+    rows: Rows,
+    backend: BackendPlan,
+    scale: float,
+    noise: NoiseSource,
+    rng: Generator,
+) -> tuple[ModelBySums, Floats]:
+    """Release tables of the groups' rows, and sums of what these rows are in; return a model of groups and labels, and
+    their shares, in which those of labels are as the sums count them."""
+    n_groups, n_classes = rows.observed.shape
+    groups, labels = np.divmod(rows.cells, n_classes)
+    of_groups = rows.observed.sum(axis=1, keepdims=True)
+    model = backend.release(replace(rows, cells=groups, observed=of_groups, rates=of_groups), scale, noise, rng)
+    features, cells = CodeFeatures.of(columns, n_groups), drawn_cells(of_groups.ravel(), _DRAWN, rng)
+    sampled, codes = (np.column_stack(both) for both in ((model.sample(cells, rng), cells), (rows.values, groups)))
+    rule, _, counts = sums.release_rule(codes, labels, sampled, noise, terms=features, once=codes)
+    # Released values only from here on.
+    of_labels = rows.observed.sum(axis=0)
+    of_group = np.where(of_labels > 0, rows.observed / np.where(of_labels > 0, of_labels, 1.0), of_groups)
+    rates = of_group * on_simplex(counts)
+    return ModelBySums(model, features, rule, rates), rates

@@ -18,6 +18,7 @@ from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import GaussianMechanism, NoiseSource, gdp_mu
 
 LEAST_BINS, MOST_BINS = 6, 24
+FEW_BINS, WIDE_BINS = 16, 16
 
 
 class TableCodec(BaseEstimator):
@@ -111,6 +112,16 @@ class TableEncoder:
         """Of the histograms of the unsettled columns, released together: one replaced row moves two counts in each."""
         return math.sqrt(2 * len(self.unsettled))
 
+    def on_wide_bins(self) -> "TableEncoder":
+        """The same for few rows, which between bounds show in wide bins only."""
+        columns = list(self.columns)
+        for j in self.unsettled:
+            column: Any = columns[j]
+            starts = np.linspace(column.starts[0], column.high, WIDE_BINS + 1)[:-1]
+            starts = np.unique(np.ceil(starts)) if column.integer else starts
+            columns[j] = replace(column, starts=starts) if _tables.has_bounds(column.starts) else column
+        return replace(self, columns=tuple(columns), n_bins=max(self.n_bins, FEW_BINS))
+
     def fine_counts(self, table: _tables.Table) -> list[Ints]:
         """The fine histograms of the unsettled columns."""
         fine = [self.columns[j] for j in self.unsettled]
@@ -128,13 +139,18 @@ class TableEncoder:
         return [of[: column.n_values] for of, column in zip(counts, fine, strict=True)]
 
     def release_bins(
-        self, counts: list[Ints], mechanism: GaussianMechanism | None, noise: NoiseSource, n_rows: int
+        self,
+        counts: list[Ints],
+        mechanism: GaussianMechanism | None,
+        noise: NoiseSource,
+        n_rows: int,
+        merge: Any = _tables.merged_grid,
     ) -> "TableEncoder":
         """Release the fine histograms, where a plan has them, and merge their bins."""
         if mechanism is None:
             return self
         fine = [self.columns[j] for j in self.unsettled]
-        merged = _tables.release_bins(fine, counts, mechanism, noise, self.n_bins, n_rows)
+        merged = _tables.release_bins(fine, counts, mechanism, noise, self.n_bins, n_rows, merge)
         columns = list(self.columns)
         for j, column in zip(self.unsettled, merged, strict=True):
             columns[j] = column

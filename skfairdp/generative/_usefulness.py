@@ -22,7 +22,7 @@ FOR_GAIN, FOR_CLEAR_GAIN = 0.25, 0.02
 ENOUGH = 0.001
 #: From this noise on labels follow sums, which get so much of the squared cost, and the look so much; the tables of the
 #: columns that they are told of get the rest.
-UNCLEAR, FOR_SUMS, BESIDE_SUMS = 0.015, 0.6, 0.1
+UNCLEAR, FOR_SUMS, BESIDE_SUMS = 0.015, 0.6, 0.05
 MOST_LOOKED_AT = 50_000  # rows: more take long, and tell no more
 
 
