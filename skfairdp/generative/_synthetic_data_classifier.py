@@ -241,7 +241,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             ahead = self._rows_ahead(answers, labels) if has_learned else 0
             gain = float(plan.gain.release([float(ahead)], noise)[0])
             self._beside = self._forecast.compared(self.generator_.observed_rates_.sum(axis=0), gain)
-            self._is_behind = not self._beside.may_stay
+            self._is_behind = self._forecast.is_behind(self._beside)
         if plan.judge is None:
             return None
         given = np.full_like(answers, self._usual) if self._is_behind else answers

@@ -18,7 +18,7 @@ from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import GaussianMechanism, NoiseSource, gdp_mu
 
 LEAST_BINS, MOST_BINS = 6, 24
-FEW_BINS, WIDE_BINS = 16, 16
+FEW_BINS, WIDE_BINS = 10, 16
 
 
 class TableCodec(BaseEstimator):

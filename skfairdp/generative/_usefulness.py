@@ -22,7 +22,7 @@ FOR_GAIN, FOR_CLEAR_GAIN = 0.25, 0.02
 ENOUGH = 0.001
 #: From this noise on labels follow sums, which get so much of the squared cost, and the look so much; the tables of the
 #: columns that they are told of get the rest.
-UNCLEAR, FOR_SUMS, BESIDE_SUMS = 0.015, 0.6, 0.05
+UNCLEAR, FOR_SUMS, BESIDE_SUMS, COUNTS_BESIDE_SUMS = 0.015, 0.6, 0.05, 0.05
 MOST_LOOKED_AT = 50_000  # rows: more take long, and tell no more
 
 
@@ -85,7 +85,8 @@ class TableForecast(PlainState):
         The noise in the share of a class adds up over the groups.
         """
         wanted = 2 * self.n_groups / (self.n_rows * COUNT_NOISE * self._mu) ** 2
-        return max(USUAL_FOR_COUNTS, min(wanted, MOST_FOR_COUNTS)) if self.n_classes > 1 else USUAL_FOR_COUNTS
+        most = MOST_FOR_COUNTS if self.sums is None else COUNTS_BESIDE_SUMS
+        return max(USUAL_FOR_COUNTS, min(wanted, most)) if self.n_classes > 1 else USUAL_FOR_COUNTS
 
     @property
     def pure_counts(self) -> LaplaceCounts | None:
@@ -127,6 +128,11 @@ class TableForecast(PlainState):
         ahead, error = gain / self.n_looked_at, self.gain.sigma / self.n_looked_at
         where = "of the private rows, by a released count,"
         return Comparison(usual, ahead, float(rates[usual] / rates.sum()), error, where)
+
+    def is_behind(self, beside: Comparison) -> bool:
+        """Whether the most frequent class takes the learner's place. Where labels follow sums noise alone says nothing
+        of them, so a learner is as likely ahead as it seems."""
+        return not beside.may_stay if self.sums is None else beside.ahead <= 0
 
     def on_samples(self, predicted: Ints, codes: Ints, rates: Floats) -> Comparison:
         """The same by rows of the generator that it was not taught by, which noise may have shaped."""
