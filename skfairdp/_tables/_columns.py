@@ -18,6 +18,7 @@ from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import GaussianMechanism, NoiseSource
 
 _LINEAR, _OCTAVES = 200, 30  # bins of equal width within bounds, and halvings of the range towards its anchor
+_WIDE = 16  # bins between bounds in which few rows are looked for
 _STEPS = 4  # bins per doubling where there are no bounds
 _EXPONENTS = (-30, 60)  # powers of two that an unbounded column is told apart between
 _EVIDENCE = 4.0  # standard deviations of noise that the outer bins must exceed to count as occupied
@@ -116,6 +117,11 @@ class NumberColumn(Column):
         bins[~np.isfinite(numbers)] = self.null_code if self.nullable else self.n_codes - 1
         return bins
 
+    def on_wide_bins(self) -> "NumberColumn":
+        """The same, cut into few bins of equal width between its bounds, if it has any."""
+        starts = np.linspace(self.starts[0], self.high, _WIDE + 1)[:-1]
+        return replace(self, starts=_whole(starts) if self.integer else starts) if _has_bounds(self.starts) else self
+
     def decode(self, codes: Ints, rng: Generator) -> Any:
         """Values drawn evenly from each bin."""
         present = codes < self.n_values
@@ -188,7 +194,7 @@ def merged_grid(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins
     Outer bins whose counts are within the noise are cut off: rows there will count as the nearest bin kept. Where
     nothing shows, bins are spread between public bounds; without any there is one bin, of 0 alone.
     """
-    bounded = has_bounds(starts)
+    bounded = _has_bounds(starts)
     occupied = _occupied(noisy, sigma, longest=len(noisy) if bounded else _LONGEST)
     if occupied is None:
         kept = np.unique(np.linspace(0, len(starts) - 1, min(n_bins, len(starts))).astype(int))
@@ -205,10 +211,10 @@ def merged_grid(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins
     return starts[kept], end
 
 
-def even_bins(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins: int) -> tuple[Floats, float]:
+def _even_bins(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins: int) -> tuple[Floats, float]:
     """Bins of equal width, of few rows in a few wide bins between bounds: of those the run with the clearest evidence,
     three times as wide, holds all that is not far away. Else as :func:`merged_grid`. Post-processing."""
-    if not has_bounds(starts):
+    if not _has_bounds(starts):
         return merged_grid(starts, high, noisy, sigma, n_bins)
     summed, ends, clearest = np.concatenate([[0.0], np.cumsum(noisy)]), np.append(starts, high), _EVIDENCE * sigma
     low, end = ends[0], ends[-1]
@@ -221,7 +227,11 @@ def even_bins(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins: 
     return np.linspace(low, end, n_bins + 1)[:-1], float(end)
 
 
-def has_bounds(starts: Floats) -> bool:
+def _whole(starts: Floats) -> Floats:
+    return np.unique(np.ceil(starts))
+
+
+def _has_bounds(starts: Floats) -> bool:
     """Whether a fine grid lies between bounds that are known."""
     return bool(starts[0] != -(2.0 ** _EXPONENTS[1]))
 
@@ -267,7 +277,7 @@ def release_bins(
     noise: NoiseSource,
     n_bins: int,
     n_rows: int,
-    merged: Any = merged_grid,
+    evenly: bool = False,
 ) -> list[Column]:
     """Columns of numbers with bins that one noisy histogram each has chosen, all of them in one release."""
     noisy = np.split(mechanism.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
@@ -275,8 +285,10 @@ def release_bins(
     hidden, cut, beyond = [], [], []
     for column, histogram in zip(columns, noisy, strict=True):
         assert isinstance(column, NumberColumn)
-        starts, high = merged(column.starts, column.high, histogram, mechanism.sigma, n_bins)
-        if not has_bounds(column.starts):
+        starts, high = (_even_bins if evenly else merged_grid)(
+            column.starts, column.high, histogram, mechanism.sigma, n_bins
+        )
+        if not _has_bounds(column.starts):
             within = histogram[(column.starts >= starts[0]) & (column.starts <= high)]
             if starts[0] == high == 0.0 and within.sum() <= _EVIDENCE * mechanism.sigma:
                 hidden.append(column.name)
@@ -284,7 +296,7 @@ def release_bins(
                 cut.append(f"{column.name!r} ({starts[0]:.3g} to {high:.3g})")
             if is_out_of_scale(column.starts, histogram, _EVIDENCE * mechanism.sigma, n_rows):
                 beyond.append(repr(column.name))
-        starts = np.unique(np.ceil(starts)) if column.integer else starts
+        starts = _whole(starts) if column.integer else starts
         found.append(replace(column, starts=starts, high=float(np.floor(high)) if column.integer else high))
     if hidden:
         warn_caller(

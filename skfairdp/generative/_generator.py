@@ -15,16 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp import _tables
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
-from skfairdp._tables import (
-    BackendPlan,
-    GeneratorBackend,
-    GeneratorPlan,
-    MarginalsPlan,
-    Model,
-    drawn_cells,
-    even_bins,
-    on_simplex,
-)
+from skfairdp._tables import GeneratorBackend, GeneratorPlan, MarginalsPlan, Model, drawn_cells, on_simplex
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, RandomStateLike, SubjectLike, Values
 from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval, StrOptions
@@ -248,13 +239,8 @@ class PFGuardGenerator(PrivateEstimator):
 
     def _release(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource, rng: Generator) -> tuple[Any, ...]:
         """Release everything that is sampled from: edges of bins, rates of groups and labels, a model of the rows."""
-        encoder, n_rows = data.encoder, data.layout.n_rows
-        if plan.sums is None:
-            encoder = encoder.release_bins(data.fine_counts, plan.bins, noise, n_rows)
-        else:
-            assert isinstance(encoder, TableEncoder)
-            encoder = encoder.on_wide_bins()
-            encoder = encoder.release_bins(encoder.fine_counts(data.rows), plan.bins, noise, n_rows, even_bins)
+        data = data if plan.sums is None else data.on_wide_bins(getattr(self.codec, "n_bins", None))
+        encoder = data.encoder.release_bins(data.fine_counts, plan.bins, noise, data.layout.n_rows)
         observed = self._release_rates(data, plan, noise)
         rates = _group_rates.target_rates(observed, data.balance)
         rows = data.encoded(encoder, observed, rates)
@@ -371,14 +357,14 @@ class PFGuardGenerator(PrivateEstimator):
         gain = forecast.gain if looks else None
         if forecast.sums is not None:  # labels are left to them
             plan = replace(plan, backend=backend.plan(replace(data.layout, n_classes=1)))
-        how = {"gain": gain, "pure_counts": forecast.pure_counts, "sums": forecast.sums}
-        return replace(plan, counts_share=forecast.counts_share, **how)
+        counts: dict[str, Any] = {"counts_share": forecast.counts_share, "pure_counts": forecast.pure_counts}
+        return replace(plan, gain=gain, sums=forecast.sums, **counts)
 
-    def _forecast_of(self, data: GeneratorData, plan: BackendPlan) -> TableForecast:
-        """What a learner may hope for, by public numbers; labels are left to sums where nothing else is asked of them."""
-        forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
-        as_drawn = isinstance(plan, MarginalsPlan) and not plan.joint_share and len(data.cells) > 0
-        return replace(forecast, may_sum=as_drawn and not data.admissible and data.balance is None)
+    def _forecast_of(self, data: GeneratorData, plan: Any) -> TableForecast:
+        """What a learner may hope for, by public numbers; sums may stand for tables that nothing else is asked of."""
+        plain = isinstance(plan, MarginalsPlan) and not plan.joint_share and data.balance is None
+        may_sum = plain and not data.admissible and len(data.cells) > 0
+        return replace(TableForecast.of(data.layout, self.epsilon, self.delta), may_sum=may_sum)
 
     def _release_rates(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource) -> Floats:
         """Shares of groups and labels from their noisy counts."""

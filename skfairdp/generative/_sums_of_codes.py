@@ -1,4 +1,4 @@
-"""A model of rows whose labels follow noisy sums of the features of each class, where tables tell too little of them."""
+"""A model of rows whose labels follow noisy sums of the features of each class, where tables tell too little."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -64,10 +64,14 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     generator (:class:`PFGuardGenerator`). The learner sees synthetic rows only, so its fit, its constraint and its
     parameters cost nothing more, and you may search over them freely. You need no public rows.
 
+    Tables of few rows tell little of labels. There they are tables of features and groups alone, and noisy sums of the
+    features of each class get .6 of the squared cost: a row is as likely to have a label as the logistic regression
+    says that expects these sums. Not so with a ``balance``, ``admissible`` columns, rows in chunks or another backend.
+
     With few rows at a small ε the synthetic rows may say nothing. So one noisy number is part of the fit: by how many
-    private rows the learner is ahead of the most frequent class. It gets 2 % of the squared cost at most, or a quarter
-    where public numbers leave much in doubt. If the learner may be behind, that class is predicted, and a
-    UtilityWarning says how many rows, or which ε, would do; one that is hardly ahead is kept and told.
+    private rows the learner is ahead of the most frequent class. It gets 2 % of the squared cost at most; where public
+    numbers leave much in doubt a quarter, or 5 % beside sums. If the learner may be behind, that class is predicted,
+    and a UtilityWarning says how many rows, or which ε, would do; one that is hardly ahead is kept and told.
 
     Parameters
     ----------

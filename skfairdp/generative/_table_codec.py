@@ -18,7 +18,7 @@ from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import GaussianMechanism, NoiseSource, gdp_mu
 
 LEAST_BINS, MOST_BINS = 6, 24
-FEW_BINS, WIDE_BINS = 10, 16
+FEW_BINS = 10  # where labels follow sums: 8 to 12 are level, fewer blur numbers and more hold noise
 
 
 class TableCodec(BaseEstimator):
@@ -102,6 +102,7 @@ class TableEncoder:
     labels: list[Any] | None
     unsettled: tuple[int, ...]
     n_bins: int
+    evenly: bool = False
 
     @property
     def n_codes(self) -> tuple[int, ...]:
@@ -112,15 +113,13 @@ class TableEncoder:
         """Of the histograms of the unsettled columns, released together: one replaced row moves two counts in each."""
         return math.sqrt(2 * len(self.unsettled))
 
-    def on_wide_bins(self) -> "TableEncoder":
+    def on_wide_bins(self, n_bins: int | None) -> "TableEncoder":
         """The same for few rows, which between bounds show in wide bins only."""
-        columns = list(self.columns)
-        for j in self.unsettled:
-            column: Any = columns[j]
-            starts = np.linspace(column.starts[0], column.high, WIDE_BINS + 1)[:-1]
-            starts = np.unique(np.ceil(starts)) if column.integer else starts
-            columns[j] = replace(column, starts=starts) if _tables.has_bounds(column.starts) else column
-        return replace(self, columns=tuple(columns), n_bins=max(self.n_bins, FEW_BINS))
+        columns = [
+            column.on_wide_bins() if j in self.unsettled and isinstance(column, _tables.NumberColumn) else column
+            for j, column in enumerate(self.columns)
+        ]
+        return replace(self, columns=tuple(columns), n_bins=n_bins or FEW_BINS, evenly=True)
 
     def fine_counts(self, table: _tables.Table) -> list[Ints]:
         """The fine histograms of the unsettled columns."""
@@ -139,18 +138,13 @@ class TableEncoder:
         return [of[: column.n_values] for of, column in zip(counts, fine, strict=True)]
 
     def release_bins(
-        self,
-        counts: list[Ints],
-        mechanism: GaussianMechanism | None,
-        noise: NoiseSource,
-        n_rows: int,
-        merge: Any = _tables.merged_grid,
+        self, counts: list[Ints], mechanism: GaussianMechanism | None, noise: NoiseSource, n_rows: int
     ) -> "TableEncoder":
         """Release the fine histograms, where a plan has them, and merge their bins."""
         if mechanism is None:
             return self
         fine = [self.columns[j] for j in self.unsettled]
-        merged = _tables.release_bins(fine, counts, mechanism, noise, self.n_bins, n_rows, merge)
+        merged = _tables.release_bins(fine, counts, mechanism, noise, self.n_bins, n_rows, self.evenly)
         columns = list(self.columns)
         for j, column in zip(self.unsettled, merged, strict=True):
             columns[j] = column
