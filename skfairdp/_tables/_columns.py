@@ -18,6 +18,7 @@ from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import GaussianMechanism, NoiseSource
 
 _LINEAR, _OCTAVES = 200, 30  # bins of equal width within bounds, and halvings of the range towards its anchor
+_TINY = 1e-300
 _WIDE = 16  # bins between bounds in which few rows are looked for
 _STEPS = 4  # bins per doubling where there are no bounds
 _EXPONENTS = (-30, 60)  # powers of two that an unbounded column is told apart between
@@ -118,9 +119,11 @@ class NumberColumn(Column):
         return bins
 
     def on_wide_bins(self) -> "NumberColumn":
-        """The same, cut into few bins of equal width between its bounds, if it has any."""
+        """The same, cut into few bins: of equal width between bounds, else at powers of two."""
         starts = np.linspace(self.starts[0], self.high, _WIDE + 1)[:-1]
-        return replace(self, starts=_whole(starts) if self.integer else starts) if _has_bounds(self.starts) else self
+        if not _has_bounds(self.starts):
+            starts = self.starts[np.isin(np.abs(np.frexp(self.starts)[0]), (0.0, 0.5))]
+        return replace(self, starts=_whole(starts) if self.integer else starts)
 
     def decode(self, codes: Ints, rng: Generator) -> Any:
         """Values drawn evenly from each bin."""
@@ -212,19 +215,35 @@ def merged_grid(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins
 
 
 def _even_bins(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins: int) -> tuple[Floats, float]:
-    """Bins of equal width, of few rows in a few wide bins between bounds: of those the run with the clearest evidence,
-    three times as wide, holds all that is not far away. Else as :func:`merged_grid`. Post-processing."""
-    if not _has_bounds(starts):
-        return merged_grid(starts, high, noisy, sigma, n_bins)
-    summed, ends, clearest = np.concatenate([[0.0], np.cumsum(noisy)]), np.append(starts, high), _EVIDENCE * sigma
-    low, end = ends[0], ends[-1]
+    """Bins of equal width where wide ones show that few rows are: between bounds in the clearest run of them, and as
+    far on either side of it. Without bounds magnitudes are looked for, on both sides of 0 at once. Post-processing."""
+    if _has_bounds(starts):
+        ends = np.append(starts, high)
+        begin, end = _clearest_run(noisy, sigma) or (0, len(starts))
+        low, top = ends[begin], ends[end]
+        low, top = max(2 * low - top, ends[0]), min(2 * top - low, high)
+        return np.linspace(low, top, n_bins + 1)[:-1], float(top)
+    powers = starts[starts > _TINY]
+    above, below = noisy[np.searchsorted(starts, powers[:-1])], noisy[np.searchsorted(starts, -powers[1:])]
+    run = _clearest_run(above + below, math.sqrt(2.0) * sigma)
+    if run is None:
+        return np.zeros(1), 0.0
+    doubt = 2 * sigma * math.sqrt(run[1] - run[0])
+    inner = 0.0 if noisy[np.searchsorted(starts, 0.0)] > _EVIDENCE * sigma else powers[run[0]]
+    is_above, is_below = above[slice(*run)].sum() > doubt, below[slice(*run)].sum() > doubt
+    low, top = -powers[run[1]] if is_below else inner, powers[run[1]] if is_above or not is_below else -inner
+    return np.linspace(low, top, n_bins + 1)[:-1], float(top)
+
+
+def _clearest_run(noisy: Floats, sigma: float) -> Pair | None:
+    """First bin, and first one behind it, of the run with the largest sum beside its noise; None where all is noise."""
+    summed, found, clearest = np.concatenate([[0.0], np.cumsum(noisy)]), None, _EVIDENCE * sigma
     for length in 2 ** np.arange(len(noisy).bit_length()):
         evidence = (summed[length:] - summed[:-length]) / math.sqrt(length)
         begin = int(np.argmax(evidence))
         if evidence[begin] > clearest:
-            clearest, low, end = evidence[begin], ends[begin], ends[begin + length]
-    low, end = max(2 * low - end, ends[0]), min(2 * end - low, ends[-1])
-    return np.linspace(low, end, n_bins + 1)[:-1], float(end)
+            clearest, found = evidence[begin], (begin, begin + int(length))
+    return found
 
 
 def _whole(starts: Floats) -> Floats:

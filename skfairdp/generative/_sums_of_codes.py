@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -27,7 +28,7 @@ class CodeFeatures:
         """By released bins and public categories."""
         return cls((*map(_numbers_of, columns), np.eye(n_groups)[:, int(n_groups <= 2) :]))
 
-    def __call__(self, codes: Ints) -> Floats:
+    def __call__(self, codes: Any) -> Floats:
         return np.concatenate([table[codes[:, j]] for j, table in enumerate(self.tables)], axis=1)
 
 
@@ -53,7 +54,7 @@ class ModelBySums(Model):
         out: list[Array] = []
         order = np.argsort(cells, kind="stable")
         for group in np.unique(groups):
-            pool = np.full(max(2 * np.count_nonzero(groups == group), _LEAST_DRAWN), group)
+            pool = np.full(max(2 * int(np.count_nonzero(groups == group)), _LEAST_DRAWN), int(group))
             values = self.of_groups.sample(pool, rng)
             shares = self._shares(values, group)
             for label, n in enumerate(np.bincount(labels[groups == group], minlength=shares.shape[1])):

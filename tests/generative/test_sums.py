@@ -205,16 +205,34 @@ def test_densities_are_those_of_the_rows_that_are_sampled():
     np.testing.assert_allclose(found.T, np.exp(model.log_likelihood(codes)), atol=0.015)
 
 
-def test_the_range_of_few_rows_is_found_in_wide_bounds():
-    X, y, groups = world(600)
-    widths = []
-    for bound in (4.0, 40.0):
-        with recording_noise(entropy=0):
-            model = fitted(classifier(groups=[0, 1], bounds=(-bound, bound)), X, y, groups)
-        column = model.generator_._codec.columns[0]
-        widths.append(column.high - column.starts[0])
-        assert column.starts[0] <= -2.0 and column.high >= 2.0
-    assert widths[1] < 40.0
+@pytest.mark.parametrize(
+    ("bounds", "values", "low", "high"),
+    [
+        ((-40.0, 40.0), lambda rng, n: rng.normal(size=n), (-20.0, -2.0), (2.0, 20.0)),
+        (None, lambda rng, n: 1e6 * rng.normal(size=n), (-5e6, -1e6), (1e6, 5e6)),
+        (None, lambda rng, n: rng.uniform(100, 120, size=n), (60, 100), (120, 130)),
+        (None, lambda rng, n: -rng.uniform(100, 120, size=n), (-130, -120), (-100, -60)),
+        (None, lambda rng, n: (rng.random(n) < 0.5) * 3.0, (-0.1, 0.1), (3.0, 4.0)),
+    ],
+)
+def test_where_few_rows_are_is_found_in_wide_bounds_and_without_any(bounds, values, low, high):
+    rng = np.random.default_rng(0)
+    X, y = np.column_stack([values(rng, 800) for _ in range(4)]), rng.integers(2, size=800)
+    ends = []
+    for seed in range(3):
+        with recording_noise(entropy=seed):
+            model = fitted(classifier(bounds=bounds), X, y, None)
+        ends += [(column.starts[0], column.high) for column in model.generator_._codec.columns]
+    found = np.array(ends)
+    inside = (low[0] <= found[:, 0]) & (found[:, 0] <= low[1]) & (high[0] <= found[:, 1]) & (found[:, 1] <= high[1])
+    assert inside.mean() >= 0.8, found
+
+
+def test_where_noise_hides_the_range_of_few_rows_it_is_said():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([10.0 ** rng.uniform(-9, 9, size=400) for _ in range(4)])
+    with recording_noise(entropy=0), pytest.warns(UtilityWarning, match="The noise hides the range of"):
+        classifier(bounds=None).fit(X, rng.integers(2, size=400))
 
 
 def test_a_refit_costs_nothing_and_follows_the_same_rows():
