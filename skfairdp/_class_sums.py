@@ -130,21 +130,6 @@ class ClassSums:
         terms: Terms = np.asarray,
         of: Codes | None = None,
         once: Array | None = None,
-    ) -> tuple[Array, float, Array]:
-        """Release the sums; return how likely each label of the public rows is by them, the variance of that, and the
-        counts of the classes."""
-        rule, variance, counts = self.release_rule(X, y, public, noise, terms, of, once)
-        return rule(terms(public)), variance, counts
-
-    def release_rule(
-        self,
-        X: Array,
-        y: Codes,
-        public: Array,
-        noise: NoiseSource,
-        terms: Terms = np.asarray,
-        of: Codes | None = None,
-        once: Array | None = None,
     ) -> tuple["SoftmaxRule", float, Array]:
         """Release the sums; return what says how likely each label of a row is by them, the variance of that, and the
         counts of the classes. ``of`` is the subject of each row, where rows are those of subjects; ``once`` are the

@@ -18,8 +18,8 @@ _INSIDE = """
     _utils._plain_state.PlainDtype _utils._plain_state.PlainFrame _utils._plain_state.PlainMember
     _utils._containers.PublicData fairness._rates.RateBound fairness._rates.RateConstraints
     fairness._rates.RateParity generative._amounts.AmountForm generative._amounts.AmountLevels
-    generative._group_rates.AdmissibleLabels generative._sums_of_codes.CodeFeatures
-    generative._sums_of_codes.ModelBySums generative._table_codec.TableEncoder generative._table_codec.UnitEncoder
+    generative._group_rates.AdmissibleLabels generative._group_rates.CodeFeatures
+    generative._group_rates.ModelBySums generative._table_codec.TableEncoder generative._table_codec.UnitEncoder
     generative._usefulness.TableForecast lagrangian._perceptron.Perceptron papers._adversarial.NetworkModel
     pate._constrained_student.BlindRule pate._sfpate_student.NetworkStudent pate._soft_label_student.HingeFeatures
     pate._student_training.ConstantStudent pate._student_training.StudentTrainingSet pate._votes.ReleasedVotes

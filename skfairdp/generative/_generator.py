@@ -23,7 +23,6 @@ from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.generative import _group_rates, _inputs
 from skfairdp.generative._group_rates import BALANCES
 from skfairdp.generative._inputs import GeneratorData, raw_features, raw_table, read_balance, read_generator_data
-from skfairdp.generative._sums_of_codes import release_by_sums
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import NoiseSource, PrivacyLedger, note_paid
@@ -246,7 +245,9 @@ class PFGuardGenerator(PrivateEstimator):
         rows = data.encoded(encoder, observed, rates)
         if plan.sums is None:
             return encoder, observed, plan.backend.release(rows, plan.scale, noise, rng)
-        model, observed = release_by_sums(plan.sums, encoder.columns, rows, plan.backend, plan.scale, noise, rng)
+        model, observed = _group_rates.release_by_sums(
+            plan.sums, encoder.columns, rows, plan.backend, plan.scale, noise, rng
+        )
         return encoder, observed, model
 
     def _learn(self, data: GeneratorData, released: tuple[Any, Floats, Model], rng: Generator) -> "PFGuardGenerator":

@@ -11,7 +11,7 @@ from numpy.random import Generator
 from sklearn.base import clone
 
 from skfairdp import _teachers, privacy
-from skfairdp._class_sums import ClassSums, PublicScale
+from skfairdp._class_sums import ClassSums, PublicScale, Terms
 from skfairdp._inputs import PublicRows, TrainingData
 from skfairdp._judge import Judge, tightened
 from skfairdp._rows import check_free_disk
@@ -315,12 +315,13 @@ def _release_questions(owner: Any, data: TrainingData, plan: PATEPlan, noise: No
         limited = partial(np.clip, a_min=sampled.limits[0], a_max=sampled.limits[1])
     assert public is not None
     if plan.sums is not None:
-        told, variance, counts = plan.sums.release(
-            limited(data.X), data.y, public.X, noise,
-            terms=np.asarray if plan.sums.alone else HingeFeatures.of(public.X),
+        terms: Terms = np.asarray if plan.sums.alone else HingeFeatures.of(public.X)
+        rule, variance, counts = plan.sums.release(
+            limited(data.X), data.y, public.X, noise, terms=terms,
             of=None if data.subjects is None else data.subjects.of,
             once=limited(data.one_row_each.X) if plan.sums.of_squares else None,
         )  # fmt: skip
+        told = rule(terms(public.X))
         trust = plan.trust_in(variance, data.X.shape[1], data.n_units)
         how |= {"class_counts": counts} if plan.sums.alone else {}
     queries = rng.permutation(len(public.X))[: plan.votes.n_queries]

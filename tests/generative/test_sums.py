@@ -14,7 +14,7 @@ from skfairdp._class_sums import ClassSums, PublicScale, SoftmaxRule
 from skfairdp._tables import Column, MarginalsBackend, NumberColumn
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.generative import TableCodec
-from skfairdp.generative._sums_of_codes import CodeFeatures, ModelBySums
+from skfairdp.generative._group_rates import CodeFeatures, ModelBySums
 from skfairdp.generative._usefulness import FOR_SUMS, TableForecast
 from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, epsilon_of, gdp_mu
 from tests._tools.sources import FixedAnswers, installed, recording_noise
