@@ -60,6 +60,10 @@ class Column(PlainState):
         """What encodes values, some at a time, of so many in all."""
         return self.encode
 
+    def on_wide_bins(self) -> "Column":
+        """The same for few rows."""
+        return self
+
     def decode(self, codes: Ints, rng: Generator) -> Any:
         raise NotImplementedError
 

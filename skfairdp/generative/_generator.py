@@ -245,9 +245,7 @@ class PFGuardGenerator(PrivateEstimator):
         rows = data.encoded(encoder, observed, rates)
         if plan.sums is None:
             return encoder, observed, plan.backend.release(rows, plan.scale, noise, rng)
-        model, observed = _group_rates.release_by_sums(
-            plan.sums, encoder.columns, rows, plan.backend, plan.scale, noise, rng
-        )
+        model, observed = _group_rates.release_by_sums(plan, encoder.columns, rows, noise, rng)
         return encoder, observed, model
 
     def _learn(self, data: GeneratorData, released: tuple[Any, Floats, Model], rng: Generator) -> "PFGuardGenerator":

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import softmax
 
-from skfairdp._class_sums import ClassSums, SoftmaxRule
-from skfairdp._tables import BackendPlan, Column, MarginalsBackend, Model, NumberColumn, Rows, drawn_cells, on_simplex
+from skfairdp._class_sums import SoftmaxRule
+from skfairdp._tables import Column, GeneratorPlan, MarginalsBackend, Model, NumberColumn, Rows, drawn_cells, on_simplex
 from skfairdp._typing import Array, Floats, Ints, Values
 from skfairdp.privacy import NoiseSource
 
@@ -269,9 +269,11 @@ class ModelBySums(Model):
         drawn = np.concatenate(out)
         return drawn[np.argsort(order, kind="stable")]
 
-    def log_likelihood(self, values: Array) -> Floats | None:
+    def log_likelihood(self, values: Array) -> Floats:
         """Log density of rows in each cell."""
-        return self._densities(values, self.of_groups.log_likelihood(values), self.features)
+        of_groups = self.of_groups.log_likelihood(values)
+        assert of_groups is not None
+        return self._densities(values, of_groups, self.features)
 
     def log_likelihood_of(self, values: Array, columns: Sequence[int]) -> Floats:
         """Of some columns, where the label does not hear of the others: they are as on average."""
@@ -281,13 +283,9 @@ class ModelBySums(Model):
             else np.tile(table.mean(axis=0), (len(table), 1))
             for j, table in enumerate(self.features.tables)
         ]
-        found = self._densities(values, self.of_groups.log_likelihood_of(values, columns), CodeFeatures(tuple(tables)))
-        assert found is not None
-        return found
+        return self._densities(values, self.of_groups.log_likelihood_of(values, columns), CodeFeatures(tuple(tables)))
 
-    def _densities(self, values: Array, of_groups: Floats | None, features: CodeFeatures) -> Floats | None:
-        if of_groups is None:
-            return None
+    def _densities(self, values: Array, of_groups: Floats, features: CodeFeatures) -> Floats:
         rates = self.rates / np.maximum(self.rates.sum(axis=1, keepdims=True), _TINY)
         given = [self._shares(values, group, features) / np.maximum(own, _TINY) for group, own in enumerate(rates)]
         return np.asarray(np.repeat(of_groups, rates.shape[1], axis=1) + np.log(np.maximum(np.hstack(given), _TINY)))
@@ -297,23 +295,19 @@ class ModelBySums(Model):
 
 
 def release_by_sums(
-    sums: ClassSums,
-    columns: Sequence[Column],
-    rows: Rows,
-    backend: BackendPlan,
-    scale: float,
-    noise: NoiseSource,
-    rng: Generator,
+    plan: GeneratorPlan, columns: Sequence[Column], rows: Rows, noise: NoiseSource, rng: Generator
 ) -> tuple[ModelBySums, Floats]:
     """Release tables of the groups' rows, and sums of what these rows are in; return a model of groups and labels, and
     their shares, in which those of labels are as the sums count them."""
+    assert plan.sums is not None
     n_groups, n_classes = rows.observed.shape
     groups, labels = np.divmod(rows.cells, n_classes)
     of_groups = rows.observed.sum(axis=1, keepdims=True)
-    model = backend.release(replace(rows, cells=groups, observed=of_groups, rates=of_groups), scale, noise, rng)
+    rows_of_groups = replace(rows, cells=groups, observed=of_groups, rates=of_groups)
+    model = plan.backend.release(rows_of_groups, plan.scale, noise, rng)
     features, cells = CodeFeatures.of(columns, n_groups), drawn_cells(of_groups.ravel(), _DRAWN, rng)
     sampled, codes = (np.column_stack(both) for both in ((model.sample(cells, rng), cells), (rows.values, groups)))
-    rule, _, counts = sums.release(codes, labels, sampled, noise, terms=features, once=codes)
+    rule, _, counts = plan.sums.release(codes, labels, sampled, noise, terms=features, once=codes)
     # Released values only from here on.
     of_labels = rows.observed.sum(axis=0)
     of_group = np.where(of_labels > 0, rows.observed / np.where(of_labels > 0, of_labels, 1.0), of_groups)

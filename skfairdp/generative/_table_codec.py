@@ -115,10 +115,7 @@ class TableEncoder:
 
     def on_wide_bins(self, n_bins: int | None) -> "TableEncoder":
         """The same for few rows, which between bounds show in wide bins only."""
-        columns = [
-            column.on_wide_bins() if j in self.unsettled and isinstance(column, _tables.NumberColumn) else column
-            for j, column in enumerate(self.columns)
-        ]
+        columns = [one.on_wide_bins() if j in self.unsettled else one for j, one in enumerate(self.columns)]
         return replace(self, columns=tuple(columns), n_bins=n_bins or FEW_BINS, evenly=True)
 
     def fine_counts(self, table: _tables.Table) -> list[Ints]:
