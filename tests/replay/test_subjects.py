@@ -249,7 +249,7 @@ WAYS = [
     way("FairPATE, own rows and counts", fair_pate(**AUTO, **OWN, epsilon=1.0), without_public_rows),
     way("PFGuard", pfguard(bounds=None, dtypes=float), without_public_rows, samples),
     way("synthetic rows", synthetic(), without_public_rows),
-    way("synthetic rows by sums", synthetic(epsilon=40.0), without_public_rows),
+    way("synthetic rows by tables", synthetic(epsilon=40.0), without_public_rows),
     way("synthetic rows, held", synthetic(gamma=0.1), without_public_rows),
     way("PFGuard, interactions", pfguard(backend=MarginalsBackend(structure="interactions")), without_public_rows,
         samples),
