@@ -3,6 +3,7 @@
 import math
 import warnings
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -110,6 +111,20 @@ def test_sums_get_their_share():
     assert plan.sums.mu**2 == pytest.approx(FOR_SUMS * gdp_mu(1.0, 1e-5) ** 2)
     assert "sums of the features of each class, and of squares of all" in plan.releases
     assert plan.backend.layout.n_classes == 1 and 0.99 < epsilon_of(plan.event, 1e-5) <= 1.0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_replaying_the_releases_gives_the_model_without_the_private_rows(n_classes):
+    X, y, groups = world(300, n_classes)
+    models = []
+    with recording_noise(entropy=0) as record:
+        models.append(fitted(classifier(n_classes, groups=[0, 1], epsilon=3.0), X, y, groups))
+    with recording_noise(entropy=0, replay=record):
+        others = -3 * X[::-1], n_classes - 1 - y, 1 - groups
+        models.append(fitted(classifier(n_classes, groups=[0, 1], epsilon=3.0), *others))
+    here, there = (vars(model.generator_.model_) for model in models)
+    assert joblib.hash(here) == joblib.hash(there)
+    np.testing.assert_array_equal(*(model.predict_proba(X) for model in models))
 
 
 # ---- where there are any -------------------------------------------------------------------------------------
