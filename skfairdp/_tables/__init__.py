@@ -32,6 +32,6 @@ from skfairdp._tables._declared import (
     read_table,
 )
 from skfairdp._tables._interactions import InteractionModel
-from skfairdp._tables._marginals import MarginalsBackend
+from skfairdp._tables._marginals import MarginalsBackend, MarginalsPlan
 from skfairdp._tables._matrix import schema_columns, table_of
 from skfairdp._tables._synthetic_rows import SampledRows, SyntheticRows, SyntheticRowsPlan

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from sklearn.base import BaseEstimator
 
 from skfairdp import privacy
+from skfairdp._class_sums import ClassSums
 from skfairdp._judge import Judge
 from skfairdp._tables._counting import counted_pairs
 from skfairdp._typing import Array, Bools, Floats, Ints, Pair
@@ -163,6 +164,7 @@ class GeneratorPlan:
     pure_counts: privacy.LaplaceCounts | None = None
     judge: Judge | None = None
     target: Any = None
+    sums: ClassSums | None = None
     relation: privacy.NeighboringRelation = RELATION
     rows_of: str = ""
 
@@ -195,7 +197,7 @@ class GeneratorPlan:
 
     def event_at(self, scale: float) -> privacy.DpEvent:
         """Everything, with this noise scale of the backend."""
-        parts = self.bins, self.counts, self.gain, self.judge, self.target
+        parts = self.bins, self.counts, self.gain, self.judge, self.target, self.sums
         extras = [mechanism.event for mechanism in parts if mechanism is not None]
         return privacy.compose(*extras, self.backend.event_at(scale))
 
@@ -210,5 +212,5 @@ class GeneratorPlan:
         words = ["fine histograms of numbers"] if self.bins else []
         words += ["counts of groups and labels"] if self.counts else []
         gain = ["by how many rows the learner is ahead of the largest class"] if self.gain else []
-        others = [word for part in (self.target, self.judge) if part is not None for word in part.releases]
+        others = [word for part in (self.target, self.sums, self.judge) if part is not None for word in part.releases]
         return (*words, *self.backend.releases, *gain, *others)

@@ -18,6 +18,8 @@ from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import GaussianMechanism, NoiseSource
 
 _LINEAR, _OCTAVES = 200, 30  # bins of equal width within bounds, and halvings of the range towards its anchor
+_TINY = 1e-300
+_WIDE = 16  # bins between bounds in which few rows are looked for
 _STEPS = 4  # bins per doubling where there are no bounds
 _EXPONENTS = (-30, 60)  # powers of two that an unbounded column is told apart between
 _EVIDENCE = 4.0  # standard deviations of noise that the outer bins must exceed to count as occupied
@@ -57,6 +59,10 @@ class Column(PlainState):
     def encoding(self, n_rows: int) -> Callable[[Any], Codes]:
         """What encodes values, some at a time, of so many in all."""
         return self.encode
+
+    def on_wide_bins(self) -> "Column":
+        """The same for few rows."""
+        return self
 
     def decode(self, codes: Ints, rng: Generator) -> Any:
         raise NotImplementedError
@@ -115,6 +121,13 @@ class NumberColumn(Column):
         bins = search(numbers)
         bins[~np.isfinite(numbers)] = self.null_code if self.nullable else self.n_codes - 1
         return bins
+
+    def on_wide_bins(self) -> "NumberColumn":
+        """The same, cut into few bins: of equal width between bounds, else at powers of two."""
+        starts = np.linspace(self.starts[0], self.high, _WIDE + 1)[:-1]
+        if not _has_bounds(self.starts):
+            starts = self.starts[np.isin(np.abs(np.frexp(self.starts)[0]), (0.0, 0.5))]
+        return replace(self, starts=_whole(starts) if self.integer else starts)
 
     def decode(self, codes: Ints, rng: Generator) -> Any:
         """Values drawn evenly from each bin."""
@@ -205,6 +218,42 @@ def merged_grid(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins
     return starts[kept], end
 
 
+def _even_bins(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins: int) -> tuple[Floats, float]:
+    """Bins of equal width where wide ones show that few rows are: between bounds in the clearest run of them, and as
+    far on either side of it. Without bounds magnitudes are looked for, on both sides of 0 at once. Post-processing."""
+    if _has_bounds(starts):
+        ends = np.append(starts, high)
+        begin, end = _clearest_run(noisy, sigma) or (0, len(starts))
+        low, top = ends[begin], ends[end]
+        low, top = max(2 * low - top, ends[0]), min(2 * top - low, high)
+        return np.linspace(low, top, n_bins + 1)[:-1], float(top)
+    powers = starts[starts > _TINY]
+    above, below = noisy[np.searchsorted(starts, powers[:-1])], noisy[np.searchsorted(starts, -powers[1:])]
+    run = _clearest_run(above + below, math.sqrt(2.0) * sigma)
+    if run is None:
+        return np.zeros(1), 0.0
+    doubt = 2 * sigma * math.sqrt(run[1] - run[0])
+    inner = 0.0 if noisy[np.searchsorted(starts, 0.0)] > _EVIDENCE * sigma else powers[run[0]]
+    is_above, is_below = above[slice(*run)].sum() > doubt, below[slice(*run)].sum() > doubt
+    low, top = -powers[run[1]] if is_below else inner, powers[run[1]] if is_above or not is_below else -inner
+    return np.linspace(low, top, n_bins + 1)[:-1], float(top)
+
+
+def _clearest_run(noisy: Floats, sigma: float) -> Pair | None:
+    """First bin, and first one behind it, of the run with the largest sum beside its noise; None where all is noise."""
+    summed, found, clearest = np.concatenate([[0.0], np.cumsum(noisy)]), None, _EVIDENCE * sigma
+    for length in 2 ** np.arange(len(noisy).bit_length()):
+        evidence = (summed[length:] - summed[:-length]) / math.sqrt(length)
+        begin = int(np.argmax(evidence))
+        if evidence[begin] > clearest:
+            clearest, found = evidence[begin], (begin, begin + int(length))
+    return found
+
+
+def _whole(starts: Floats) -> Floats:
+    return np.unique(np.ceil(starts))
+
+
 def _has_bounds(starts: Floats) -> bool:
     """Whether a fine grid lies between bounds that are known."""
     return bool(starts[0] != -(2.0 ** _EXPONENTS[1]))
@@ -251,6 +300,7 @@ def release_bins(
     noise: NoiseSource,
     n_bins: int,
     n_rows: int,
+    evenly: bool = False,
 ) -> list[Column]:
     """Columns of numbers with bins that one noisy histogram each has chosen, all of them in one release."""
     noisy = np.split(mechanism.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
@@ -258,7 +308,9 @@ def release_bins(
     hidden, cut, beyond = [], [], []
     for column, histogram in zip(columns, noisy, strict=True):
         assert isinstance(column, NumberColumn)
-        starts, high = merged_grid(column.starts, column.high, histogram, mechanism.sigma, n_bins)
+        starts, high = (_even_bins if evenly else merged_grid)(
+            column.starts, column.high, histogram, mechanism.sigma, n_bins
+        )
         if not _has_bounds(column.starts):
             within = histogram[(column.starts >= starts[0]) & (column.starts <= high)]
             if starts[0] == high == 0.0 and within.sum() <= _EVIDENCE * mechanism.sigma:
@@ -267,6 +319,7 @@ def release_bins(
                 cut.append(f"{column.name!r} ({starts[0]:.3g} to {high:.3g})")
             if is_out_of_scale(column.starts, histogram, _EVIDENCE * mechanism.sigma, n_rows):
                 beyond.append(repr(column.name))
+        starts = _whole(starts) if column.integer else starts
         found.append(replace(column, starts=starts, high=float(np.floor(high)) if column.integer else high))
     if hidden:
         warn_caller(

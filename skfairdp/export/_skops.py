@@ -10,23 +10,24 @@ _ROOMS = (
 )  # fmt: skip
 #: What fitted estimators hold beside estimators.
 _INSIDE = """
-    _estimator.PlainLedger _inputs._data.PublicRows _judge.Judgement _networks._nets.FittedAmounts
-    _networks._nets.FittedNet _networks._nets.UnsetNet _networks._stored.StoredModule _networks._stored.StoredType
-    _tables._columns.CategoryColumn _tables._columns.NumberColumn _tables._declared.Form
-    _tables._declared.SampleForm _tables._interactions.InteractionModel _tables._interactions.Levels
-    _tables._marginals.TreeModel _transport.Transport _usefulness.VoteForecast _utils._plain_state.PlainDtype
-    _utils._plain_state.PlainFrame _utils._plain_state.PlainMember _utils._containers.PublicData
-    fairness._rates.RateBound fairness._rates.RateConstraints fairness._rates.RateParity generative._amounts.AmountForm
-    generative._amounts.AmountLevels generative._group_rates.AdmissibleLabels generative._table_codec.TableEncoder
-    generative._table_codec.UnitEncoder generative._usefulness.TableForecast lagrangian._perceptron.Perceptron
-    papers._adversarial.NetworkModel pate._constrained_student.BlindRule pate._sfpate_student.NetworkStudent
-    pate._soft_label_student.HingeFeatures pate._student_training.ConstantStudent
-    pate._student_training.StudentTrainingSet pate._votes.ReleasedVotes postprocessing._constrained.BinAnswers
-    postprocessing._thresholding.CalibratedModel postprocessing._gated.LaterLabels
-    postprocessing._group_guess.GroupGuess postprocessing._group_guess.GuessedTransport
-    postprocessing._thresholding.MovedThresholds privacy._mechanisms.RandomizedResponse
-    privacy._report.NeighboringRelation privacy._report.PerformedRelease privacy._report.PrivacySpent
-    privacy._statement.PrivacyStatement schema._columns.PlainPaid schema._schema.Schema
+    _class_sums.PublicScale _class_sums.SoftmaxRule _estimator.PlainLedger _inputs._data.PublicRows _judge.Judgement
+    _networks._nets.FittedAmounts _networks._nets.FittedNet _networks._nets.UnsetNet _networks._stored.StoredModule
+    _networks._stored.StoredType _tables._columns.CategoryColumn _tables._columns.NumberColumn
+    _tables._declared.Form _tables._declared.SampleForm _tables._interactions.InteractionModel
+    _tables._interactions.Levels _tables._marginals.TreeModel _transport.Transport _usefulness.VoteForecast
+    _utils._plain_state.PlainDtype _utils._plain_state.PlainFrame _utils._plain_state.PlainMember
+    _utils._containers.PublicData fairness._rates.RateBound fairness._rates.RateConstraints
+    fairness._rates.RateParity generative._amounts.AmountForm generative._amounts.AmountLevels
+    generative._group_rates.AdmissibleLabels generative._group_rates.CodeFeatures
+    generative._group_rates.ModelBySums generative._table_codec.TableEncoder generative._table_codec.UnitEncoder
+    generative._usefulness.TableForecast lagrangian._perceptron.Perceptron papers._adversarial.NetworkModel
+    pate._constrained_student.BlindRule pate._sfpate_student.NetworkStudent pate._soft_label_student.HingeFeatures
+    pate._student_training.ConstantStudent pate._student_training.StudentTrainingSet pate._votes.ReleasedVotes
+    postprocessing._constrained.BinAnswers postprocessing._thresholding.CalibratedModel
+    postprocessing._gated.LaterLabels postprocessing._group_guess.GroupGuess
+    postprocessing._group_guess.GuessedTransport postprocessing._thresholding.MovedThresholds
+    privacy._mechanisms.RandomizedResponse privacy._report.NeighboringRelation privacy._report.PerformedRelease
+    privacy._report.PrivacySpent privacy._statement.PrivacyStatement schema._columns.PlainPaid schema._schema.Schema
 """
 
 

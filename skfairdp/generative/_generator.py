@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp import _tables
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
-from skfairdp._tables import GeneratorBackend, GeneratorPlan, Model, drawn_cells, on_simplex
+from skfairdp._tables import GeneratorBackend, GeneratorPlan, MarginalsPlan, Model, drawn_cells, on_simplex
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, RandomStateLike, SubjectLike, Values
 from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval, StrOptions, usual_settings
@@ -238,11 +238,15 @@ class PFGuardGenerator(PrivateEstimator):
 
     def _release(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource, rng: Generator) -> tuple[Any, ...]:
         """Release everything that is sampled from: edges of bins, rates of groups and labels, a model of the rows."""
+        data = data if plan.sums is None else data.on_wide_bins(getattr(self.codec, "n_bins", None))
         encoder = data.encoder.release_bins(data.fine_counts, plan.bins, noise, data.layout.n_rows)
         observed = self._release_rates(data, plan, noise)
         rates = _group_rates.target_rates(observed, data.balance)
         rows = data.encoded(encoder, observed, rates)
-        return encoder, observed, plan.backend.release(rows, plan.scale, noise, rng)
+        if plan.sums is None:
+            return encoder, observed, plan.backend.release(rows, plan.scale, noise, rng)
+        model, observed = _group_rates.release_by_sums(plan, encoder.columns, rows, noise, rng)
+        return encoder, observed, model
 
     def _learn(self, data: GeneratorData, released: tuple[Any, Floats, Model], rng: Generator) -> "PFGuardGenerator":
         """Keep what was released, and decide by it how often each group and label is drawn: post-processing."""
@@ -347,11 +351,20 @@ class PFGuardGenerator(PrivateEstimator):
         )  # fmt: skip
         if not self._for_learner:
             return plan
-        forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
+        forecast = self._forecast_of(data, plan.backend)
         # not at rows that are read in chunks
         looks = len(data.cells) > 0 and (forecast.snr_marginal or self._asked_in_blocks)
         gain = forecast.gain if looks else None
-        return replace(plan, counts_share=forecast.counts_share, gain=gain, pure_counts=forecast.pure_counts)
+        if forecast.sums is not None:  # labels are left to them
+            plan = replace(plan, backend=backend.plan(replace(data.layout, n_classes=1)))
+        counts: dict[str, Any] = {"counts_share": forecast.counts_share, "pure_counts": forecast.pure_counts}
+        return replace(plan, gain=gain, sums=forecast.sums, **counts)
+
+    def _forecast_of(self, data: GeneratorData, plan: Any) -> TableForecast:
+        """What a learner may hope for, by public numbers; sums may stand for tables that nothing else is asked of."""
+        plain = isinstance(plan, MarginalsPlan) and not plan.joint_share and data.balance is None
+        may_sum = plain and not data.admissible and len(data.cells) > 0
+        return replace(TableForecast.of(data.layout, self.epsilon, self.delta), may_sum=may_sum)
 
     def _release_rates(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource) -> Floats:
         """Shares of groups and labels from their noisy counts."""

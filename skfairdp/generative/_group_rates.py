@@ -1,8 +1,8 @@
-"""How often each group and label is sampled: chosen from released counts, never learnt by the generator."""
+"""How often each group and label is sampled, by released counts; and labels that are not by all tables of counts."""
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -10,8 +10,10 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import softmax
 
-from skfairdp._tables import MarginalsBackend, Model
+from skfairdp._class_sums import SoftmaxRule
+from skfairdp._tables import Column, GeneratorPlan, MarginalsBackend, Model, NumberColumn, Rows, drawn_cells, on_simplex
 from skfairdp._typing import Array, Floats, Ints, Values
+from skfairdp.privacy import NoiseSource
 
 BALANCES = ("label", "group", "group_and_label", "fair")
 _EVEN_GROUPS = ("group", "group_and_label", "fair")
@@ -19,6 +21,7 @@ _EVEN_GROUPS = ("group", "group_and_label", "fair")
 #: A name, shares of the labels in each group, or None.
 Balance = str | Floats | None
 
+_TINY = 1e-300
 _ROWS_PER_CELL = 4000
 _MOST_DENSITIES = 10**7  # rows times cells: fewer rows of each where there are many cells
 _TILTS = np.arange(-1.0, 1.01, 0.1)
@@ -193,7 +196,7 @@ class AdmissibleLabels:
 
     def shares(self, values: Array) -> Floats:
         """P(label | admissible columns) of each row, (n_rows, n_classes)."""
-        known = np.log(np.maximum(self.observed, 1e-300)).ravel()
+        known = np.log(np.maximum(self.observed, _TINY)).ravel()
         parts = [values[start : start + _AT_ONCE] for start in range(0, len(values), _AT_ONCE)]
         of_cells = [softmax(self.model.log_likelihood_of(part, self.columns) + known, axis=1) for part in parts]
         return np.concatenate(of_cells).reshape(-1, *self.observed.shape).sum(axis=1)
@@ -213,3 +216,100 @@ class AdmissibleLabels:
             values = self.model.sample(group * drawn.shape[1] + labels, rng)
             out[group] = of_groups[group] * self.shares(values).mean(axis=0)
         return out
+
+
+# ---- labels by sums -------------------------------------------------------------------------------------------
+#: Rows in whose place the private ones are expected; and from how many at least those of a label are chosen.
+_DRAWN, _LEAST_DRAWN = 10_000, 2000
+
+
+@dataclass(frozen=True)
+class CodeFeatures:
+    """Codes of columns, and that of the group after them, as numbers: of a bin its middle, of a category a flag."""
+
+    tables: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], n_groups: int) -> "CodeFeatures":
+        """By released bins and public categories."""
+        return cls((*map(_numbers_of, columns), np.eye(n_groups)[:, int(n_groups <= 2) :]))
+
+    def __call__(self, codes: Any) -> Floats:
+        return np.concatenate([table[codes[:, j]] for j, table in enumerate(self.tables)], axis=1)
+
+
+def _numbers_of(column: Column) -> Floats:
+    """One line for each code. A value that is missing or none of the domain is in the middle, and a flag says so."""
+    flags = np.eye(column.n_codes)[:, :-1]
+    if not isinstance(column, NumberColumn):
+        return flags[:, int(column.n_codes <= 3) :]
+    middles = (column.starts + np.append(column.starts[1:], column.high)) / 2
+    further = np.full(column.n_codes - len(middles), np.median(middles))
+    return np.column_stack([np.append(middles, further), flags[:, len(middles) :]])
+
+
+class ModelBySums(Model):
+    """Columns as a model of the groups draws them, given a label by the logistic regression that sums tell."""
+
+    def __init__(self, of_groups: Model, features: CodeFeatures, rule: SoftmaxRule, rates: Floats) -> None:
+        self.of_groups, self.features, self.rule, self.rates = of_groups, features, rule, rates
+
+    def sample(self, cells: Ints, rng: Generator) -> Array:
+        """Of twice as many rows of each group those that have the label, each as often as it is likely."""
+        groups, labels = np.divmod(cells, self.rates.shape[1])
+        out: list[Array] = []
+        order = np.argsort(cells, kind="stable")
+        for group in np.unique(groups):
+            pool = np.full(max(2 * int(np.count_nonzero(groups == group)), _LEAST_DRAWN), int(group))
+            values = self.of_groups.sample(pool, rng)
+            shares = self._shares(values, group)
+            for label, n in enumerate(np.bincount(labels[groups == group], minlength=shares.shape[1])):
+                likely = np.maximum(shares[:, label], _TINY)
+                out.append(values[rng.choice(len(values), n, p=likely / likely.sum())])
+        drawn = np.concatenate(out)
+        return drawn[np.argsort(order, kind="stable")]
+
+    def log_likelihood(self, values: Array) -> Floats:
+        """Log density of rows in each cell."""
+        of_groups = self.of_groups.log_likelihood(values)
+        assert of_groups is not None
+        return self._densities(values, of_groups, self.features)
+
+    def log_likelihood_of(self, values: Array, columns: Sequence[int]) -> Floats:
+        """Of some columns, where the label does not hear of the others: they are as on average."""
+        tables = [
+            table
+            if j in columns or j == len(self.features.tables) - 1
+            else np.tile(table.mean(axis=0), (len(table), 1))
+            for j, table in enumerate(self.features.tables)
+        ]
+        return self._densities(values, self.of_groups.log_likelihood_of(values, columns), CodeFeatures(tuple(tables)))
+
+    def _densities(self, values: Array, of_groups: Floats, features: CodeFeatures) -> Floats:
+        rates = self.rates / np.maximum(self.rates.sum(axis=1, keepdims=True), _TINY)
+        given = [self._shares(values, group, features) / np.maximum(own, _TINY) for group, own in enumerate(rates)]
+        return np.asarray(np.repeat(of_groups, rates.shape[1], axis=1) + np.log(np.maximum(np.hstack(given), _TINY)))
+
+    def _shares(self, values: Array, group: int, features: CodeFeatures | None = None) -> Floats:
+        return self.rule((features or self.features)(np.column_stack([values, np.full(len(values), group)])))
+
+
+def release_by_sums(
+    plan: GeneratorPlan, columns: Sequence[Column], rows: Rows, noise: NoiseSource, rng: Generator
+) -> tuple[ModelBySums, Floats]:
+    """Release tables of the groups' rows, and sums of what these rows are in; return a model of groups and labels, and
+    their shares, in which those of labels are as the sums count them."""
+    assert plan.sums is not None
+    n_groups, n_classes = rows.observed.shape
+    groups, labels = np.divmod(rows.cells, n_classes)
+    of_groups = rows.observed.sum(axis=1, keepdims=True)
+    rows_of_groups = replace(rows, cells=groups, observed=of_groups, rates=of_groups)
+    model = plan.backend.release(rows_of_groups, plan.scale, noise, rng)
+    features, cells = CodeFeatures.of(columns, n_groups), drawn_cells(of_groups.ravel(), _DRAWN, rng)
+    sampled, codes = (np.column_stack(both) for both in ((model.sample(cells, rng), cells), (rows.values, groups)))
+    rule, _, counts = plan.sums.release(codes, labels, sampled, noise, terms=features, once=codes)
+    # Released values only from here on.
+    of_labels = rows.observed.sum(axis=0)
+    of_group = np.where(of_labels > 0, rows.observed / np.where(of_labels > 0, of_labels, 1.0), of_groups)
+    rates = of_group * on_simplex(counts)
+    return ModelBySums(model, features, rule, rates), rates

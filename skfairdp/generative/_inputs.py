@@ -8,7 +8,7 @@ import contextlib
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -231,6 +231,11 @@ class GeneratorData:
             assert isinstance(self.encoder, TableEncoder)
             return self.rows.first_counts(self.encoder)
         return self.encoder.fine_counts(self.rows), np.bincount(self.cells, minlength=self.layout.n_cells)
+
+    def on_wide_bins(self, n_bins: int | None) -> "GeneratorData":
+        """Of few rows."""
+        assert isinstance(self.encoder, TableEncoder)
+        return replace(self, encoder=self.encoder.on_wide_bins(n_bins))
 
     @property
     def fine_counts(self) -> list[Ints]:

@@ -64,10 +64,14 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     generator (:class:`PFGuardGenerator`). The learner sees synthetic rows only, so its fit, its constraint and its
     parameters cost nothing more, and you may search over them freely. You need no public rows.
 
+    Tables of few rows tell little of labels. There they are tables of features and groups alone, and noisy sums of the
+    features of each class get .6 of the squared cost: a row is as likely to have a label as the logistic regression
+    says that expects these sums. Not so with a ``balance``, ``admissible`` columns, rows in chunks or another backend.
+
     With few rows at a small ε the synthetic rows may say nothing. So one noisy number is part of the fit: by how many
-    private rows the learner is ahead of the most frequent class. It gets 2 % of the squared cost at most, or a quarter
-    where public numbers leave much in doubt. If the learner may be behind, that class is predicted, and a
-    UtilityWarning says how many rows, or which ε, would do; one that is hardly ahead is kept and told.
+    private rows the learner is ahead of the most frequent class. It gets 2 % of the squared cost at most; where public
+    numbers leave much in doubt a quarter, or 5 % beside sums. If the learner may be behind, that class is predicted,
+    and a UtilityWarning says how many rows, or which ε, would do; one that is hardly ahead is kept and told.
 
     Parameters
     ----------
@@ -211,7 +215,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         learner = self._learner(data.layout.n_classes)
         plan, rng = self._plan(data), _utils.public_generator(generator.random_state)
         self._rehearse(*learner, data, looks_further=getattr(plan.backend, "joint_share", 0) > 0)
-        self._forecast = TableForecast.of(data.layout, self.epsilon, self.delta)
+        self._forecast = generator._forecast_of(data, plan.backend)
         self._is_behind = self._forecast.snr_too_low
         with generator._spend(plan, data.reads, holder=self) as noise:
             generator._learn(data, generator._release(data, plan, noise, rng), rng)
@@ -241,7 +245,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             ahead = self._rows_ahead(answers, labels) if has_learned else 0
             gain = float(plan.gain.release([float(ahead)], noise)[0])
             self._beside = self._forecast.compared(self.generator_.observed_rates_.sum(axis=0), gain)
-            self._is_behind = not self._beside.may_stay
+            self._is_behind = self._forecast.is_behind(self._beside)
         if plan.judge is None:
             return None
         given = np.full_like(answers, self._usual) if self._is_behind else answers

@@ -18,6 +18,7 @@ from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import GaussianMechanism, NoiseSource, gdp_mu
 
 LEAST_BINS, MOST_BINS = 6, 24
+FEW_BINS = 10  # where labels follow sums: 8 to 12 are level, fewer blur numbers and more hold noise
 
 
 class TableCodec(BaseEstimator):
@@ -101,6 +102,7 @@ class TableEncoder:
     labels: list[Any] | None
     unsettled: tuple[int, ...]
     n_bins: int
+    evenly: bool = False
 
     @property
     def n_codes(self) -> tuple[int, ...]:
@@ -110,6 +112,11 @@ class TableEncoder:
     def sensitivity(self) -> float:
         """Of the histograms of the unsettled columns, released together: one replaced row moves two counts in each."""
         return math.sqrt(2 * len(self.unsettled))
+
+    def on_wide_bins(self, n_bins: int | None) -> "TableEncoder":
+        """The same for few rows, which between bounds show in wide bins only."""
+        columns = [one.on_wide_bins() if j in self.unsettled else one for j, one in enumerate(self.columns)]
+        return replace(self, columns=tuple(columns), n_bins=n_bins or FEW_BINS, evenly=True)
 
     def fine_counts(self, table: _tables.Table) -> list[Ints]:
         """The fine histograms of the unsettled columns."""
@@ -134,7 +141,7 @@ class TableEncoder:
         if mechanism is None:
             return self
         fine = [self.columns[j] for j in self.unsettled]
-        merged = _tables.release_bins(fine, counts, mechanism, noise, self.n_bins, n_rows)
+        merged = _tables.release_bins(fine, counts, mechanism, noise, self.n_bins, n_rows, self.evenly)
         columns = list(self.columns)
         for j, column in zip(self.unsettled, merged, strict=True):
             columns[j] = column

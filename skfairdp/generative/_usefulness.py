@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from skfairdp._class_sums import ClassSums
 from skfairdp._tables import RELATION, Layout
 from skfairdp._typing import Floats, Ints
 from skfairdp._usefulness import Comparison, learned_by_heart, seen, units_of, ways_of, what_is_enough
@@ -19,6 +20,9 @@ PURE = 0.8  # of ε, where nothing but counts is worth asking for
 #: Where a learner may be far behind; and elsewhere at most, to tell its gain by a thousandth of the rows.
 FOR_GAIN, FOR_CLEAR_GAIN = 0.25, 0.02
 ENOUGH = 0.001
+#: From this noise on labels follow sums, which get so much of the squared cost, and the look so much; the tables of the
+#: columns that they are told of get the rest.
+UNCLEAR, FOR_SUMS, BESIDE_SUMS, COUNTS_BESIDE_SUMS = 0.015, 0.6, 0.05, 0.05
 MOST_LOOKED_AT = 50_000  # rows: more take long, and tell no more
 
 
@@ -38,6 +42,7 @@ class TableForecast(PlainState):
     delta: float
     relation: NeighboringRelation = RELATION
     hopeless: float = HOPELESS
+    may_sum: bool = False
 
     @classmethod
     def of(cls, layout: Layout, epsilon: float, delta: float, hopeless: float = HOPELESS) -> "TableForecast":
@@ -57,12 +62,12 @@ class TableForecast(PlainState):
     @property
     def snr_too_low(self) -> bool:
         """Whether no learner is worth a look."""
-        return self.n_classes > 1 and self.noise > self.hopeless
+        return self.n_classes > 1 and self.noise > self.hopeless and self.sums is None
 
     @property
     def snr_marginal(self) -> bool:
         """Whether a learner has to show that it is ahead of the most frequent class."""
-        return self.n_classes > 1 and DOUBTFUL < self.noise <= self.hopeless
+        return self.n_classes > 1 and self.noise > DOUBTFUL and not self.snr_too_low
 
     @property
     def advice(self) -> str:
@@ -80,7 +85,8 @@ class TableForecast(PlainState):
         The noise in the share of a class adds up over the groups.
         """
         wanted = 2 * self.n_groups / (self.n_rows * COUNT_NOISE * self._mu) ** 2
-        return max(USUAL_FOR_COUNTS, min(wanted, MOST_FOR_COUNTS)) if self.n_classes > 1 else USUAL_FOR_COUNTS
+        most = MOST_FOR_COUNTS if self.sums is None else COUNTS_BESIDE_SUMS
+        return max(USUAL_FOR_COUNTS, min(wanted, most)) if self.n_classes > 1 else USUAL_FOR_COUNTS
 
     @property
     def pure_counts(self) -> LaplaceCounts | None:
@@ -95,10 +101,20 @@ class TableForecast(PlainState):
         """For the number of rows by which the learner is ahead: replacing a row moves it by two."""
         if self.snr_too_low or self.n_classes < 2:
             return None
-        mu = math.sqrt(FOR_GAIN) * self._mu
+        mu = math.sqrt(FOR_GAIN if self.sums is None else BESIDE_SUMS) * self._mu
         if not self.snr_marginal:
             mu = min(math.sqrt(FOR_CLEAR_GAIN) * self._mu, 2 / (self.n_looked_at * ENOUGH))
         return GaussianMechanism(2 / mu, sensitivity=2.0, relation=self.relation)
+
+    @property
+    def sums(self) -> ClassSums | None:
+        """Of the features of each class, where tables tell little of them and the counts in the sums name the most
+        frequent class."""
+        if not (self.may_sum and self.n_classes > 1 and self.noise > UNCLEAR):
+            return None
+        mu = math.sqrt(FOR_SUMS) * self._mu
+        sums = ClassSums(mu, self.n_rows, self.n_classes, self.relation, alone=True, of_squares=True)
+        return None if sums.mechanism.sigma > COUNT_NOISE * self.n_rows else sums
 
     @property
     def n_looked_at(self) -> int:
@@ -112,6 +128,11 @@ class TableForecast(PlainState):
         ahead, error = gain / self.n_looked_at, self.gain.sigma / self.n_looked_at
         where = "of the private rows, by a released count,"
         return Comparison(usual, ahead, float(rates[usual] / rates.sum()), error, where)
+
+    def is_behind(self, beside: Comparison) -> bool:
+        """Whether the most frequent class takes the learner's place. Where labels follow sums noise alone says nothing
+        of them, so a learner is as likely ahead as it seems."""
+        return not beside.may_stay if self.sums is None else beside.ahead <= 0
 
     def on_samples(self, predicted: Ints, codes: Ints, rates: Floats) -> Comparison:
         """The same by rows of the generator that it was not taught by, which noise may have shaped."""

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag, cho_factor, cho_solve
-from scipy.special import expit, log_expit, ndtr, softmax
+from scipy.special import expit, log_expit, ndtr
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp._class_sums import shares_by
 from skfairdp._docs import shared_docs
 from skfairdp._typing import Floats as Array, Ints as Codes
 from skfairdp._utils import BLAS, NamedEstimator, fit_softmax, row_blocks
@@ -404,14 +405,6 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         {predicts_proba}
         """
         return shares_by(self._scores(X))
-
-
-def shares_by(scores: Array) -> Array:
-    """Probabilities of all classes by scores of shape (n_rows, n_outputs); of two classes the second has one."""
-    if scores.shape[1] > 1:
-        return softmax(scores, axis=1)
-    second = expit(scores[:, 0])
-    return np.column_stack([1 - second, second])
 
 
 def _decide(scores: Array) -> Codes:

@@ -601,6 +601,23 @@ def _generator_fits() -> list[Fit]:
             make_tables,
         ),
         Fit(
+            "SyntheticData-sums",
+            partial(
+                SyntheticDataClassifier,
+                LogisticRegression(),
+                epsilon=4.0,
+                n_samples=500,
+                random_state=0,
+                classes=[0, 1],
+                **TABLE,
+            ),
+            with_private_groups,
+            answers,
+            RECORD,
+            every,
+            make_tables,
+        ),
+        Fit(
             "SyntheticData-amounts",
             partial(
                 SyntheticDataRegressor,

@@ -31,8 +31,8 @@ def clear_table(n, seed=0):
     return X, (X[:, 0] > 0.5).astype(int), groups
 
 
-def forecast(n=600, n_columns=4, n_classes=2, epsilon=1.0):
-    return TableForecast(n, n_columns, 2, n_classes, epsilon, 1e-5)
+def forecast(n=600, n_columns=4, n_classes=2, epsilon=1.0, may_sum=True):
+    return TableForecast(n, n_columns, 2, n_classes, epsilon, 1e-5, may_sum=may_sum)
 
 
 def classifier(learner=None, **given):
@@ -56,7 +56,7 @@ def fitted(model, table, **recording):
 @pytest.mark.parametrize("n", [60, 400, 1200])
 def test_tables_counts_and_the_look_together_cost_at_most_epsilon(n, epsilon):
     plan = planned(classifier(epsilon=epsilon), noise_table(n))
-    parts = [m.event for m in (plan.bins, plan.counts, plan.gain) if m is not None]
+    parts = [m.event for m in (plan.bins, plan.counts, plan.gain, plan.sums) if m is not None]
     together = compose(*parts, plan.backend.event_at(plan.scale))
     assert 0.98 * epsilon <= epsilon_of(together, 1e-5) <= epsilon
     _, record = fitted(classifier(epsilon=epsilon), noise_table(n), entropy=0)

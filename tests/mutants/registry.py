@@ -84,6 +84,7 @@ MUTANTS_REPLAY = tests_in("mutants.replay")
 PRECISION = tests_in("networks.test_precision")
 WIDE_SUMS = tests_in("networks.test_wide_sums")
 CLASS_SUMS = tests_in("pate.test_class_sums")
+SYNTHETIC_SUMS = tests_in("generative.test_sums")
 CONSTRAINED_STUDENT = tests_in("pate.test_constrained_student")
 SUBJECTS = tests_in("pate.test_subjects")
 STREAMED_SUBJECTS = tests_in("rows.test_streamed_subjects")
@@ -1610,6 +1611,12 @@ NOTICED: dict[str, Noticed] = {
         CLASS_SUMS(
             "test_squares_beside_the_sums_move_them_by_no_more_than_is_declared_and_add_up_in_any_order", n_classes=2
         )
+    ),
+    "summing.sums_beside_tables_are_not_charged": also(
+        SYNTHETIC_SUMS("test_what_is_planned_is_spent_and_is_at_most_epsilon", epsilon=1.0, constraint={})
+    ),
+    "summing.private_rows_stand_for_themselves": also(
+        SYNTHETIC_SUMS("test_replaying_the_releases_gives_the_model_without_the_private_rows", n_classes=2)
     ),
     # ---- thresholding.py ----------------------------------------------------------------------------------------
     "thresholding.requests_that_share_their_room": also(

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
+from skfairdp import _class_sums
 from skfairdp._inputs import _training
 from skfairdp._networks import Network, _clipping as _dp_step
 from skfairdp._tables import _backend
 from skfairdp._teachers import _teachers
 from skfairdp.model_selection import _frontier
-from skfairdp.pate import _query_plan
 from skfairdp.privacy import NeighboringRelation, Protects, _attribute_cost, _statement, _verify
 from tests._tools.inside import (
     ConstraintGradient,
@@ -50,25 +50,25 @@ def rows_that_count_in_full(patch):
     def of_subjects(units, y, of, n_classes):
         return np.equal.outer(np.arange(n_classes), y).astype(float) @ np.column_stack([np.ones(len(y)), units])
 
-    patch.setattr(_query_plan, "_of_subjects", of_subjects)
+    patch.setattr(_class_sums, "_of_subjects", of_subjects)
 
 
 @mutant
 def lengths_of_features_alone(patch):
     """The sum of a subject is shortened by its features, whatever its number of rows is."""
-    honest = _query_plan._of_subjects
+    honest = _class_sums._of_subjects
 
     def of_subjects(units, y, of, n_classes):
         added = honest(units, y, of, n_classes)
         return added / max(np.linalg.norm(added[:, 1:]), 1e-9)
 
-    patch.setattr(_query_plan, "_of_subjects", of_subjects)
+    patch.setattr(_class_sums, "_of_subjects", of_subjects)
 
 
 @mutant
 def weights_to_the_nearest(patch):
     """Products of weights are rounded to the nearest step of the grid, so that a sum may be longer than a row."""
-    patch.setattr(_query_plan, "math", SimpleNamespace(sqrt=lambda number: math.sqrt(number) * (1 + 1e-5)))
+    patch.setattr(_class_sums, "math", SimpleNamespace(sqrt=lambda number: math.sqrt(number) * (1 + 1e-5)))
 
 
 @mutant

@@ -1,10 +1,12 @@
 """Mistakes in the sums of the features of each class: what is charged, how long a row is, what else is read."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from skfairdp.pate._query_plan import FARTHEST, ClassSums, PublicScale
+from skfairdp._class_sums import FARTHEST, ClassSums, PublicScale
 from skfairdp.privacy import GaussianMechanism
-from tests._tools.inside import PATEPlan
+from tests._tools.inside import GeneratorPlan, PATEPlan
 from tests.mutants.harness import mutant
 
 
@@ -63,3 +65,21 @@ def squares_beside_the_sums_are_free(patch):
         return GaussianMechanism(2.0 / self.mu, sensitivity=2.0, relation=self.relation)
 
     patch.setattr(ClassSums, "mechanism", property(mechanism))
+
+
+@mutant
+def sums_beside_tables_are_not_charged(patch):
+    """Planted: tables, counts and looks cost all of ε, and sums of synthetic rows nothing. Right: all together."""
+    honest = GeneratorPlan.event_at
+    patch.setattr(GeneratorPlan, "event_at", lambda self, scale: honest(replace(self, sums=None), scale))
+
+
+@mutant
+def private_rows_stand_for_themselves(patch):
+    """Planted: the regression expects the sums on the private rows. Right: on rows of the released tables."""
+    honest = ClassSums.release
+
+    def told(self, X, y, public, noise, terms=np.asarray, of=None, once=None):
+        return honest(self, X, y, X if self.of_squares else public, noise, terms, of, once)
+
+    patch.setattr(ClassSums, "release", told)

@@ -11,10 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import FairPATEClassifier, PATEClassifier, PublicData
+from skfairdp._class_sums import GRID, ClassSums, PublicScale, stretched
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.ensemble import LogisticTeachers
 from skfairdp.pate import GNMaxVoting, SoftLabelStudent, SoftVoting
-from skfairdp.pate._query_plan import ALONE, GRID, ClassSums, PublicScale, stretched
+from skfairdp.pate._query_plan import ALONE
 from skfairdp.privacy import GaussianDpEvent, GaussianMechanism, NoiseSource, NoisyVotes, compose, epsilon_of, gdp_mu
 from tests._tools.inside import PublicRows, shrink_gaps
 from tests._tools.sources import FixedAnswers, fixed_entropy, installed, recording_noise
@@ -165,11 +166,16 @@ def logistic_rows(n_rows, n_classes, seed=0):
     return X, (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
 
 
+def told_by(sums, X, y, public, noise):
+    rule, variance, counts = sums.release(X, y, public, noise)
+    return rule(public), variance, counts
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_without_noise_it_is_the_logistic_regression_of_all_private_rows_where_public_rows_are_the_same(n_classes):
     X, y = logistic_rows(4000, n_classes)
     sums = ClassSums(1e6, n_rows=len(X), n_classes=n_classes)
-    told, variance, _ = sums.release(X, y, X, NoiseSource(0))
+    told, variance, _ = told_by(sums, X, y, X, NoiseSource(0))
     inside = PublicScale.of(X)(X)
     usual = LogisticRegression(C=1e6, max_iter=1000).fit(inside, y)
     assert np.abs(told - usual.predict_proba(inside)).max() < 0.01
@@ -178,7 +184,7 @@ def test_without_noise_it_is_the_logistic_regression_of_all_private_rows_where_p
 
 def test_noise_that_hides_everything_leaves_the_rates_of_the_classes_at_most():
     X, y = logistic_rows(2000, 2)
-    told, variance, _ = ClassSums(1e-4, n_rows=len(X), n_classes=2).release(X, y, X[:300], NoiseSource(0))
+    told, variance, _ = told_by(ClassSums(1e-4, n_rows=len(X), n_classes=2), X, y, X[:300], NoiseSource(0))
     assert np.ptp(told[:, 1]) < 0.05 and variance < 0.1
 
 
@@ -187,8 +193,8 @@ def test_shares_are_as_far_off_as_is_said(mu):
     said, seen = [], []
     for seed in range(12):
         X, y = logistic_rows(3000, 2, seed)
-        told, variance, _ = ClassSums(mu, n_rows=len(X), n_classes=2).release(X, y, X, NoiseSource(seed))
-        exact, sampled, _ = ClassSums(1e6, n_rows=len(X), n_classes=2).release(X, y, X, NoiseSource(seed))
+        told, variance, _ = told_by(ClassSums(mu, n_rows=len(X), n_classes=2), X, y, X, NoiseSource(seed))
+        exact, sampled, _ = told_by(ClassSums(1e6, n_rows=len(X), n_classes=2), X, y, X, NoiseSource(seed))
         said.append(variance - sampled)
         seen.append(np.square(told - exact).mean())
     assert 0.4 < np.mean(seen) / np.mean(said) < 2.0
@@ -201,8 +207,8 @@ def test_columns_that_say_nearly_the_same_take_nothing_away(apart, n_classes):
     X, y = logistic_rows(4000, n_classes)
     copies = X[:, [0, 0, 0, 1, 1]] + apart * np.random.default_rng(3).normal(size=(len(X), 5))
     public, wide = X[:300], np.column_stack([X, copies])
-    alone, _, _ = ClassSums(0.5, n_rows=len(X), n_classes=n_classes).release(X, y, public, NoiseSource(0))
-    beside, _, _ = ClassSums(0.5, n_rows=len(X), n_classes=n_classes).release(wide, y, wide[:300], NoiseSource(0))
+    alone, _, _ = told_by(ClassSums(0.5, n_rows=len(X), n_classes=n_classes), X, y, public, NoiseSource(0))
+    beside, _, _ = told_by(ClassSums(0.5, n_rows=len(X), n_classes=n_classes), wide, y, wide[:300], NoiseSource(0))
     assert alone.std(axis=0).min() > 0.1, "without copies nothing is learned, and this test says nothing"
     assert np.corrcoef(alone.ravel(), beside.ravel())[0, 1] > 0.95
     assert np.mean(alone.argmax(axis=1) == beside.argmax(axis=1)) > 0.9

@@ -34,10 +34,10 @@ from skfairdp import (
     SFPATEClassifier,
     SyntheticDataClassifier,
     SyntheticRows,
+    _class_sums,
 )
 from skfairdp.exceptions import FairnessWarning, PrivacyLeakWarning, UnplannedReleaseError, UtilityWarning
 from skfairdp.lagrangian import LagrangianClassifier
-from skfairdp.pate import _query_plan
 from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.privacy import GaussianDpEvent, NeighboringRelation, PublicReads
 from skfairdp.schema import Category, Number, Schema
@@ -91,7 +91,7 @@ def sums_of(units, y, subject=None, n_classes=2):
     """What subjects add to the sums, whatever noise there is."""
     subject = np.zeros(len(y), dtype=np.int64) if subject is None else subject
     order = np.lexsort([y, subject])
-    return _query_plan._of_subjects(units[order], y[order], subject[order], n_classes)
+    return _class_sums._of_subjects(units[order], y[order], subject[order], n_classes)
 
 
 def drawn_subject(rng, n_features=3, n_classes=2):
@@ -107,7 +107,7 @@ def drawn_subject(rng, n_features=3, n_classes=2):
     kind = rng.choice(["first", "last", "any", "by sign"])
     y = {"first": np.zeros(n), "last": np.full(n, n_classes - 1), "any": rng.integers(0, n_classes, n),
          "by sign": units[:, 0] > 0}[kind]  # fmt: skip
-    return np.trunc(units / _query_plan.GRID) * _query_plan.GRID, np.asarray(y, dtype=np.int64)
+    return np.trunc(units / _class_sums.GRID) * _class_sums.GRID, np.asarray(y, dtype=np.int64)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -115,7 +115,7 @@ def test_sums_move_by_no_more_than_two_whatever_rows_a_subject_has(n_classes):
     """By brute force: any two of 1,500 subjects, and none; and two at opposite ends move them as far as that."""
     rng = np.random.default_rng(0)
     added = [sums_of(*drawn_subject(rng, n_classes=n_classes), n_classes=n_classes).ravel() for _ in range(1500)]
-    end = np.trunc([[1 - 1e-9, 0, 0]] / np.float64(_query_plan.GRID)) * _query_plan.GRID
+    end = np.trunc([[1 - 1e-9, 0, 0]] / np.float64(_class_sums.GRID)) * _class_sums.GRID
     ends = [sums_of(one, np.array([0]), n_classes=n_classes).ravel() for one in (end, -end)]
     added = np.array([np.zeros_like(added[0]), *ends, *added])
     assert (np.linalg.norm(added, axis=1) <= np.sqrt(2)).all()
@@ -126,11 +126,11 @@ def test_sums_move_by_no_more_than_two_whatever_rows_a_subject_has(n_classes):
 
 def test_rows_of_a_subject_that_say_different_things_count_for_more_than_their_mean_and_one_counts_as_a_row():
     rng = np.random.default_rng(0)
-    units = np.trunc(np.eye(4) * 0.9 / _query_plan.GRID) * _query_plan.GRID
+    units = np.trunc(np.eye(4) * 0.9 / _class_sums.GRID) * _class_sums.GRID
     found = sums_of(units, np.array([0, 1, 0, 1]))
     assert found[:, 0].sum() > 1.5 and (found[:, 0] == found[0, 0]).all()
     np.testing.assert_allclose(np.linalg.norm(found), np.sqrt(2), rtol=1e-5)
-    row = np.trunc(rng.normal(size=(1, 4)) / 3 / _query_plan.GRID) * _query_plan.GRID
+    row = np.trunc(rng.normal(size=(1, 4)) / 3 / _class_sums.GRID) * _class_sums.GRID
     np.testing.assert_array_equal(sums_of(row, np.array([1])), [[0, 0, 0, 0, 0], [1, *row[0]]])
     alike = sums_of(np.repeat(row / np.linalg.norm(row), 7, axis=0), np.zeros(7, dtype=int))
     np.testing.assert_allclose(alike[0, 0], 1, rtol=1e-4)  # as their mean
@@ -145,7 +145,7 @@ def test_sums_of_subjects_are_exact_in_any_order():
     for _ in range(3):
         mixed = rng.permutation(len(y))
         np.testing.assert_array_equal(sums_of(units[mixed], y[mixed], subject[mixed]), expected)
-    assert (expected / _query_plan.GRID == np.rint(expected / _query_plan.GRID)).all()
+    assert (expected / _class_sums.GRID == np.rint(expected / _class_sums.GRID)).all()
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 100])

@@ -197,8 +197,8 @@ OWN = {"groups": [0, 1], "public_data": SyntheticRows(n_rows=80)}
 
 def synthetic(**more):
     return functools.partial(
-        SyntheticDataClassifier, None if more else LogisticRegression(), epsilon=8.0, bounds=(-6.0, 6.0), dtypes=float,
-        classes=[0, 1], groups=[0, 1], random_state=0, **more,
+        SyntheticDataClassifier, None if {*more} - {"epsilon"} else LogisticRegression(), bounds=(-6.0, 6.0),
+        dtypes=float, classes=[0, 1], groups=[0, 1], random_state=0, **{"epsilon": 8.0, **more},
     )  # fmt: skip
 
 
@@ -249,6 +249,7 @@ WAYS = [
     way("FairPATE, own rows and counts", fair_pate(**AUTO, **OWN, epsilon=1.0), without_public_rows),
     way("PFGuard", pfguard(bounds=None, dtypes=float), without_public_rows, samples),
     way("synthetic rows", synthetic(), without_public_rows),
+    way("synthetic rows by tables", synthetic(epsilon=40.0), without_public_rows),
     way("synthetic rows, held", synthetic(gamma=0.1), without_public_rows),
     way("PFGuard, interactions", pfguard(backend=MarginalsBackend(structure="interactions")), without_public_rows,
         samples),
