@@ -168,7 +168,13 @@ class ClassSums:
         """The logistic regression on public rows that expects the released sums: its constants and weights, as one
         line each, and the variance of its shares; post-processing. Weights have a normal prior, whose variance is the
         one with the largest evidence under the known noise."""
-        rates, apart, noise = self._apart(noisy)
+        sigma = self.mechanism.sigma
+        counts = np.maximum(noisy[:, 0], sigma)
+        rates = counts / counts.sum()
+        apart = noisy - np.outer(rates, noisy.sum(axis=0))  # from sums of rows without any difference
+        noise = np.square(sigma) * (np.square(1 - rates) + (self.n_classes - 1) * np.square(rates))
+        if self.n_classes == 2:  # the second says it all
+            rates, apart, noise = rates[1:], apart[1:], noise[1:]
         odds = logit(rates) if self.n_classes == 2 else np.log(rates)
         stands_for = self.n_rows / len(public)
         total, count = public.sum(axis=0)[None], np.full((1, 1), len(public))
@@ -196,17 +202,6 @@ class ClassSums:
         unknown = 1 / (1 / (prior * values[:, None]) + slopes**2 / errors)
         variance = float((slopes**2 * unknown.sum(axis=0)).mean()) / self.n_rows
         return weights, variance
-
-    def _apart(self, noisy: Array) -> tuple[Array, Array, Array]:
-        """Rates of the classes, how far sums are from those of rows without any difference, and the variance of that.
-        Of two classes the second says it all."""
-        sigma = self.mechanism.sigma
-        counts = np.maximum(noisy[:, 0], sigma)
-        rates = counts / counts.sum()
-        apart = noisy - np.outer(rates, noisy.sum(axis=0))
-        noise = np.square(sigma) * (np.square(1 - rates) + (self.n_classes - 1) * np.square(rates))
-        told = slice(1, None) if self.n_classes == 2 else slice(None)
-        return rates[told], apart[told], noise[told]
 
 
 def _halves_of_squares(units: Array) -> Array:

@@ -213,7 +213,7 @@ def test_a_module_says_in_one_sentence_what_it_holds(path):
 
 # ---- size ----------------------------------------------------------------------------------------------------
 #: Most modules of the package, and parameters of a constructor: what counts only beside another is a part.
-MODULES, PARAMETERS = 201, 20
+MODULES, PARAMETERS = 200, 20
 DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 
 
@@ -256,7 +256,7 @@ def test_no_constructor_has_more_parameters():
 # ---- the trip of a fit ---------------------------------------------------------------------------------------
 #: Most files and functions that the fit of FairPATE's own example enters, and files before the ledger is asked.
 #: The judge of the model that is returned added functions, when every fit with a bound was given one.
-TRIP = {"files": 36, "functions": 242, "files before the ledger": 16}
+TRIP = {"files": 35, "functions": 241, "files before the ledger": 16}
 
 
 @pytest.fixture(scope="module")

@@ -394,8 +394,9 @@ class MarginalsPlan(BackendPlan):
     @property
     def releases(self) -> tuple[str, ...]:
         d = self.layout.n_columns
-        by_label = (f"{d} tables of counts by label",) if self.layout.n_groups > 1 else ()
-        tables = (*by_label, f"{d} tables of counts by group and label")
+        alone, beside = (" by label", " and label") if self.layout.n_classes > 1 else ("", "")
+        by_label = (f"{d} tables of counts{alone}",) if self.layout.n_groups > 1 else ()
+        tables = (*by_label, f"{d} tables of counts by group{beside}")
         pairs = (f"{d * (d - 1) // 2} scores of pairs", f"{self.n_pairs} tables of pairs")
         joint = ("the columns of an interaction", "its counts by label") if self.joint_share else ()
         return (*tables, *pairs, *joint) if self.tree else tables

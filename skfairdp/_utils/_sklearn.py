@@ -4,8 +4,7 @@ import functools
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -161,18 +160,11 @@ def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-@contextmanager
-def usual_settings() -> Iterator[None]:
-    """Whatever numpy and scikit-learn are told elsewhere: a NaN is looked for, and arithmetic of a private number is no
-    error."""
-    with config_context(assume_finite=False), np.errstate(all="warn", under="ignore"):
-        yield
-
-
 def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     """The same method; where it ends without a result all attributes are those of before.
 
-    What has been spent stays told: a fit that has begun to spend has dropped the report of the earlier one.
+    What has been spent stays told: a fit that has begun to spend has dropped the report of the earlier one. Whatever
+    numpy and scikit-learn are told elsewhere, a NaN is looked for, and no arithmetic of a private number is an error.
     """
 
     @functools.wraps(fit)
@@ -180,7 +172,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         before = dict(vars(self))
         vars(self).pop("_fitted_with", None)
         try:
-            with usual_settings():
+            with config_context(assume_finite=False), np.errstate(all="warn", under="ignore"):
                 result = fit(self, *args, **named)
             vars(self)["_fitted_with"] = {name: vars(self)[name] for name in self._read_after_fit & vars(self).keys()}
             return result

@@ -1,16 +1,17 @@
 """What fairness means here: constraints, gaps and the running-count gate. Knows no privacy and no model."""
 
 from skfairdp.fairness._constraints import FairnessConstraints
-from skfairdp.fairness._gaps import (
+from skfairdp.fairness._gate import AmountGate, FairnessGate, disparities, largest_disparity, rejection_rates, tally
+from skfairdp.fairness._rate_gate import (
     CLEAR_SIZE,
-    disparities,
-    largest_disparity,
+    AnswerGate,
+    RateGate,
+    gaps_of,
     noise_of_violations,
-    rejection_rates,
-    tally,
+    parity_bound,
+    rate_bounds,
+    violation_bounds,
 )
-from skfairdp.fairness._gate import AmountGate, FairnessGate
-from skfairdp.fairness._rate_gate import AnswerGate, RateGate, gaps_of, parity_bound, rate_bounds, violation_bounds
 from skfairdp.fairness._rates import (
     NOTIONS,
     RateBound,

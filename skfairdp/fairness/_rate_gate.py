@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
-from skfairdp._typing import ArrayLike, Bools, Floats, Ints, MaybeArray
-from skfairdp.fairness._gaps import as_counts
-from skfairdp.fairness._gate import decided_in_blocks
+from skfairdp._typing import ArrayLike, Bools, Floats, Ints, MaybeArray, Values
+from skfairdp.fairness._gate import as_counts, decided_in_blocks
 from skfairdp.fairness._gate_stream import TOLERANCE
 from skfairdp.fairness._rates import RateConstraints, RateParity, highest_of_others
 
@@ -427,3 +426,29 @@ def _spread(n_rates: int) -> Floats:
     rng = np.random.default_rng(0)
     even = np.broadcast_to((np.arange(_DRAWS) + 0.5) / _DRAWS, (4 * n_rates, _DRAWS))
     return rng.permuted(even, axis=-1)
+
+
+#: Sizes are believed that are so many times their noise; no rate of a smaller group is spoken of.
+CLEAR_SIZE = 3.0
+
+
+def noise_of_violations(constraints: RateConstraints, tables: Values, noise: float) -> tuple[Floats, Floats]:
+    """By how much the mean of noisy tables of counts breaks each inequality, and the noise in that; post-processing.
+
+    The noise is a standard deviation: infinite of an inequality that cannot be spoken of, as noise hides a group.
+    """
+    counts, n = np.mean(tables, axis=0), len(tables)
+    sizes = counts.sum(2)
+    cells, events = (part[:, : sizes.shape[1]] for part in (constraints.cells, constraints.events))
+    rows, n_groups, n_classes = constraints.sizes_of_rates(sizes), len(sizes), counts.shape[2]
+    of_size = noise * np.sqrt(cells.sum(1) * n_classes / n) * np.array([1.0] * n_groups + [n_groups**0.5])[:, None]
+    clear = rows > CLEAR_SIZE * of_size
+    rates = np.nan_to_num(constraints.rates(counts, np.maximum(sizes, 1e-9)))
+    # derivatives of each left-hand side by the counts and by the sizes of each group; a rate overall has all groups
+    slopes = constraints.coefficients / np.where(clear, rows, 1.0)
+    by_count = np.einsum("jar,ryk->jayk", slopes[:, :-1] + slopes[:, -1:], events)
+    by_size = -np.einsum("jar,ry->jay", slopes[:, :-1] * rates[:-1] + slopes[:, -1:] * rates[-1], cells)[..., None]
+    variance = n * np.square(by_count / n + by_size / n).sum((1, 2, 3))
+    known = (clear | (constraints.coefficients == 0)).all((1, 2))
+    broken_by = constraints.violations(counts, np.maximum(sizes, 1e-9))
+    return broken_by, np.where(known, noise * np.sqrt(variance), np.inf)

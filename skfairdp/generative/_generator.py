@@ -18,7 +18,7 @@ from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
 from skfairdp._tables import GeneratorBackend, GeneratorPlan, MarginalsPlan, Model, drawn_cells, on_simplex
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, RandomStateLike, SubjectLike, Values
 from skfairdp._utils import PublicData, public_generator, warn_caller
-from skfairdp._utils._sklearn import Interval, StrOptions, usual_settings
+from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.generative import _group_rates, _inputs
 from skfairdp.generative._group_rates import BALANCES
@@ -283,7 +283,7 @@ class PFGuardGenerator(PrivateEstimator):
             rates = self._admissible.rates(self._drawn_rates, _MEASURED, rng)
         self.rates_ = rates
 
-    @usual_settings()
+    @np.errstate(all="warn", under="ignore")
     def refit(self, *, balance: Any = UNCHANGED, admissible: Any = UNCHANGED) -> "PFGuardGenerator":
         """Draw from the same released model by another balance. It releases nothing, so it costs nothing.
 

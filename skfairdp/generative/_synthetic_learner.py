@@ -18,7 +18,7 @@ from skfairdp._tables import MarginalsBackend
 from skfairdp._teachers import made_up_cells
 from skfairdp._typing import Array, Floats
 from skfairdp._utils import PublicData, copy_label_encoding, public_generator, split_sensitive_columns, warn_caller
-from skfairdp._utils._sklearn import answers_as_fitted, take_rows, usual_settings
+from skfairdp._utils._sklearn import answers_as_fitted, take_rows
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._inputs import GeneratorData, raw_features, read_container, read_generator_data
@@ -80,7 +80,7 @@ class LearnsSyntheticRows(PrivateEstimator):
     generator_: PFGuardGenerator
     encoder_: SchemaEncoder
 
-    @usual_settings()
+    @np.errstate(all="warn", under="ignore")
     def refit(self, estimator: Any = UNCHANGED, **changes: Any) -> Self:
         """Train another learner on rows of the same generator. It releases nothing, so it costs nothing.
 

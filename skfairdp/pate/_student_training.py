@@ -22,7 +22,7 @@ from skfairdp._teachers import as_classifiers, takes_groups
 from skfairdp._typing import ArrayLike, Bools, Floats as Array, Ints as Codes
 from skfairdp._usefulness import CLEAR
 from skfairdp._utils import RandomStateLike, decode_labels, public_generator
-from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted, usual_settings
+from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
 from skfairdp.fairness import RateParity, largest_disparity, tally
 from skfairdp.pate._constrained_student import ConstrainedStudent, shrink_gaps
 from skfairdp.pate._query_plan import QuerySet, check_student
@@ -363,7 +363,7 @@ class LearnsFromVotes(BaseEstimator):
         features, limits = read_features(self, X), self.row_limits
         return features if limits is None else np.clip(features, *limits)
 
-    @usual_settings()
+    @np.errstate(all="warn", under="ignore")
     def refit(self, **changes: Any) -> Self:
         """Label again and train another student from the votes already released, at no privacy cost.
 
