@@ -1,4 +1,4 @@
-"""How often each group and label is sampled, by released counts; and labels that are not by all tables of counts."""
+"""How often each group and label is sampled, by released counts; and labels of few rows, by sums of features."""
 
 import itertools
 from collections.abc import Mapping, Sequence
