@@ -31,8 +31,9 @@ LEVEL = 0.95
 #: A group whose rows are within so much noise says nothing of how amounts are spread.
 CLEAR_OF_NOISE = 5.0
 #: Right answers that a network owes to having seen its rows are, in all, up to twice as many as rows have features,
-#: whatever ε from 1 to 30 is: once for the line, once for hidden units (tests/test_optimism.py).
-_PER_FEATURE = 2.0
+#: whatever ε from 1 to 30 is: once for the line, once for hidden units (tests/test_optimism.py). So it is up to 60
+#: passes over the rows; of 200 it is 4.5 times as many as features.
+_PER_FEATURE, _FEW_PASSES = 2.0, 60
 #: Draws of noise and sampling, and points of each cell where sampling is drawn.
 _DRAWS, _FINER = 2000, 2
 
@@ -241,6 +242,7 @@ class Judge:
     share: float = SHARE
     looks: int = 1
     n_features: int = 0  # of a model that the same rows teach
+    passes: float = 0.0  # over these rows
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -292,7 +294,7 @@ class Judge:
         """Where there are errors, since little decides there. ε bounds what a row does for the answer to itself."""
         rows, right = np.maximum(seen.counts.sum(axis=2), 1.0), seen.counts.diagonal(axis1=1, axis2=2)
         wrong = np.clip((rows - right + self.table.sigma) / rows, 0.0, 1.0)
-        in_all = _PER_FEATURE * self.n_features / self.n_rows
+        in_all = _PER_FEATURE * max(1.0, self.passes / _FEW_PASSES) * self.n_features / self.n_rows
         each = in_all * wrong / np.average(wrong, weights=rows)
         return np.minimum(each, min(1.0, math.tanh(self.epsilon / 2) + self.delta))
 

@@ -7,6 +7,7 @@ import pytest
 
 from skfairdp import FairDPSGDClassifier, PFLDClassifier
 from skfairdp.fairness import RateBound, RateConstraints, RateParity
+from skfairdp.gradient import mlp
 from skfairdp.lagrangian import LagrangianClassifier
 from skfairdp.privacy import NeighboringRelation, NoiseSource
 from tests._tools.inside import Judge, Judgement
@@ -44,7 +45,7 @@ FITS = {
 def test_odds_that_a_network_holds_by_heart_on_its_rows_are_not_taken_for_those_of_others(kind):
     """The bound was below the gap on others in most such fits."""
     within, hidden = 0, 0
-    for seed in range(3):
+    for seed in range(2):
         X, y, groups = table(1000, seed)
         model = FITS[kind](seed).fit(X, y, sensitive_features=groups)
         X, y, groups = table(40_000, 100 + seed)
@@ -52,23 +53,27 @@ def test_odds_that_a_network_holds_by_heart_on_its_rows_are_not_taken_for_those_
         within += apart <= model.gap_bound_
         hidden += apart > model.gap_ + 0.1
         assert model.constraint_holds_ != "yes"
-    assert within == 3
+    assert within == 2
     assert hidden >= 1
 
 
-@pytest.mark.parametrize(("n", "noise", "least"), [(500, 39, 0.02), (1000, 11, -0.02)])
-def test_right_answers_that_are_owed_to_having_taught_are_at_most_two_for_each_feature(n, noise, least):
-    """Of plain DP-SGD, whatever ε is: mean over fits, give or take three standard errors."""
+@pytest.mark.parametrize(
+    ("n", "noise", "least", "passes"),
+    [(500, 39, 0.02, None), (1000, 11, -0.02, None), pytest.param(1000, 11, 0.02, 200, marks=pytest.mark.long)],
+)
+def test_right_answers_that_are_owed_to_having_taught_are_at_most_two_for_each_feature(n, noise, least, passes):
+    """Of plain DP-SGD, whatever ε is, and more of more passes: mean over fits, give or take three standard errors."""
     owed = []
-    for seed in range(8):
+    for seed in range(6):
         X, y, _ = table(n, seed, noise=noise)
-        model = FairDPSGDClassifier(
-            lam=0, epsilon=(2.0, 30.0)[seed % 2], classes=[0, 1], random_state=seed, noise_seed=seed
-        ).fit(X, y)
+        settings = {"random_state": seed, "noise_seed": seed} | (
+            {} if passes is None else {"net": mlp(max_epochs=passes)}
+        )
+        model = FairDPSGDClassifier(lam=0, epsilon=(4.0, 30.0)[seed % 2], classes=[0, 1], **settings).fit(X, y)
         others, truth, _ = table(20_000, 100 + seed, noise=noise)
         owed.append(np.mean(model.predict(X) == y) - np.mean(model.predict(others) == truth))
     error = 3 * np.std(owed) / np.sqrt(len(owed))
-    assert least < np.mean(owed) <= 2 * X.shape[1] / n + error
+    assert least < np.mean(owed) <= 2 * max(1, (passes or 20) / 60) * X.shape[1] / n + error
 
 
 # ---------------------------------------------------------------- of a table
@@ -108,12 +113,14 @@ def test_a_judge_expects_it_where_errors_are_and_no_more_than_epsilon_allows():
     held = RateConstraints([ODDS], [0, 1], [0, 1])
     counts = np.array([[[390, 10], [10, 390]], [[50, 50], [50, 50]]])
 
-    def expected(epsilon, n_features):
-        judge = Judge(held, 1000, epsilon, 1e-5, NeighboringRelation.REPLACE_ONE, n_features=n_features)
+    def expected(epsilon, n_features, passes=20):
+        relation = NeighboringRelation.REPLACE_ONE
+        judge = Judge(held, 1000, epsilon, 1e-5, relation, n_features=n_features, passes=passes)
         return judge.release(counts, NoiseSource(0)).optimism
 
     few = expected(8.0, 10)
     assert few[1].min() > 5 * few[0].max()
     assert np.average(few, weights=counts.sum(axis=2)) == pytest.approx(2 * 10 / 1000, rel=0.05)
+    np.testing.assert_allclose(expected(8.0, 10, passes=180), 3 * few)  # more passes learn more by heart
     assert expected(0.1, 10_000).max() == pytest.approx(np.tanh(0.05), abs=1e-4)
     assert expected(8.0, 0) is None

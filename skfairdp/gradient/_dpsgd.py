@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -97,6 +97,8 @@ class TrainsNetwork(PrivateEstimator):
         judge = parity.judge(data, n_rows, self.epsilon, self.delta, relation)
         cost = (self.epsilon, self.delta, relation, parity.share_left)
         net, scaling, taken = self._net(data, max_grad_norm, n_rows, cost)
+        if judge is not None:
+            judge = replace(judge, passes=net.max_epochs)
         tables = None if scaling is None else scaling.tables
         # beside gradients whose noise is given nothing else is released
         looks = {} if self.noise_multiplier is not None else self._looks(data, net, n_rows, cost)
