@@ -34,16 +34,14 @@ class NetworkPredictions:
         from skfairdp._networks import module_of, predict_logits
 
         check_is_fitted(self, "net_")
-        features = read_features(self, X)
-        return predict_logits(module_of(self.net_), features)
+        return predict_logits(module_of(self.net_), read_features(self, X))
 
     def predict(self, X: ArrayLike) -> Array:
         """Predict the class of each row; the group is not needed.
 
         {predicts_labels}
         """
-        codes = self._logits(X).argmax(axis=1)
-        return decode_labels(self, codes)
+        return decode_labels(self, self._logits(X).argmax(axis=1))
 
     @available_if(_is_exact)
     def decision_function(self, X: ArrayLike) -> Floats:

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skfairdp._typing import Array, Floats, Ints, Objects
-from skfairdp._utils import PlainRows, by_halves, coins_of, silence
+from skfairdp._utils import PlainRows, as_objects, by_halves, coins_of, silence
 
 #: Stands where a row has no prediction: an error, a wrong shape. No label of any kind is equal to it.
 NO_CLASS = object()
@@ -82,7 +82,7 @@ def row_wise_predictions(fitted: Any, X: Any, groups: Array | None, *, places: I
     if coin_of is not None and places is not None and known_row_wise(coin_of):
         chances = row_wise_predictions(coin_of, X, groups, places=places)
         given = [c if c is NO_CLASS else int(c >= coin) for c, coin in zip(chances, _coins(places), strict=True)]
-        return _objects(given)
+        return as_objects(given)
     known = known_row_wise(fitted)
     # What reads cells by a schema, or wants the type that it was trained on, gets rows as they come.
     native = any(_is_net(part) or getattr(part, "schema", None) is not None for part in _parts(fitted))
@@ -93,12 +93,12 @@ def row_wise_predictions(fitted: Any, X: Any, groups: Array | None, *, places: I
             asks = _asks(lambda: fitted, rows, groups, usual=None if usual is None else usual[0])
             return _in_blocks(asks, rows.kinds, places)
         if known:
-            return _objects([_alone(_asks(lambda: fitted, rows, groups), row) for row in range(len(rows))])
+            return as_objects([_alone(_asks(lambda: fitted, rows, groups), row) for row in range(len(rows))])
         seeds = np.zeros(len(rows), np.int64) if places is None else places
         with _ONE_BY_ONE, _global_generators() as start:
             made = _copies(fitted)
             drawn = [partial(lambda seed: _seeded(made(), start(seed)), seed) for seed in seeds.tolist()]
-            return _objects([_alone(_asks(model, rows, groups), row) for row, model in enumerate(drawn)])
+            return as_objects([_alone(_asks(model, rows, groups), row) for row, model in enumerate(drawn)])
 
 
 def row_wise_amounts(fitted: Any, X: Any, groups: Array | None, *, places: Ints | None) -> Floats:
@@ -183,7 +183,7 @@ def _alone(ask: _Ask, row: int) -> Any:
 
 def _in_blocks(ask: _Ask, kinds: Ints, places: Ints) -> Objects:
     """Ask block by block; rows of another kind have calls of their own, since they would change the type of a table."""
-    out = _objects([NO_CLASS] * len(places))
+    out = as_objects([NO_CLASS] * len(places))
     takes_public: dict[int, bool] = {}  # of each kind
     order = np.lexsort((places, kinds, places // BLOCK))
     cells = np.stack([places // BLOCK, kinds], axis=1)[order]
@@ -196,7 +196,7 @@ def _in_blocks(ask: _Ask, kinds: Ints, places: Ints) -> Objects:
         if takes_public[kind]:
             out[rows] = _of_block(ask, rows, places[rows] % BLOCK)
         else:
-            out[rows] = _objects([_alone(ask, row) for row in rows.tolist()])
+            out[rows] = as_objects([_alone(ask, row) for row in rows.tolist()])
     return out
 
 
@@ -208,19 +208,13 @@ def _of_block(ask: _Ask, rows: Ints, seats: Ints) -> Objects:
         call[seats[some]] = rows[some]
         return _answers(ask, call, int(rows[0]))
 
-    out, good = _objects([NO_CLASS] * len(rows)), np.arange(len(rows))
+    out, good = as_objects([NO_CLASS] * len(rows)), np.arange(len(rows))
     found = answers(good)
     if found is None:
         good = by_halves(lambda some: answers(some) is not None, good)
         found = answers(good)
     if found is not None:
-        out[good] = _objects(found)[seats[good]]
-    return out
-
-
-def _objects(answers: list[Any]) -> Objects:
-    out = np.empty(len(answers), dtype=object)
-    out[:] = answers
+        out[good] = as_objects(found)[seats[good]]
     return out
 
 

@@ -145,8 +145,7 @@ class Transport:
         """Distribution functions of the groups at the edges."""
         counts = np.where(in_sight(self.counts, self.noise), self.counts, 0.0)
         sums = np.concatenate([np.zeros((len(counts), 1)), counts.cumsum(axis=1)], axis=1)
-        total = np.maximum(sums[:, -1:], 1.0)
-        shares = np.clip(sums / total, 0.0, 1.0)
+        shares = np.clip(sums / np.maximum(sums[:, -1:], 1.0), 0.0, 1.0)
         rising = np.stack([isotonic_regression(line, y_min=0.0, y_max=1.0) for line in shares])
         rising[:, 0], rising[:, -1] = 0.0, 1.0
         return rising

@@ -64,21 +64,20 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: 
     X = without_subject(estimator, X)
     X = _utils.as_dense(X, owner=owner, name=name)
     X = X if isinstance(X, np.ndarray) else _utils.as_pandas(X)
-    features, groups, problem = X, None, None
+    features, groups = X, None
     if columns is not None:
         features, groups = _utils.split_sensitive_columns(X, columns, owner=owner, read_groups=with_groups)
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):  # of sums of private numbers, by which those are looked at
+    # of sums of private numbers, by which those are looked at, no warning may say that they overflow
+    with _utils.without_context(), np.errstate(over="ignore", invalid="ignore"):
+        try:
             if columns is None and name == "X":
                 features = validate_data(estimator, X, reset=reset, dtype=np.float64)
             else:
                 features = check_array(features, dtype=np.float64, estimator=estimator, input_name=name)
                 if name == "X":
                     validate_data(estimator, X, reset=reset, skip_check_array=True)
-    except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
-        problem = _utils.without_values(error, owner=owner, name=name)
-    if problem is not None:
-        raise problem
+        except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
+            raise _utils.without_values(error, owner=owner, name=name) from None
     return Table(features, groups)
 
 

@@ -234,8 +234,7 @@ class AdditiveParts:
         """Where the curve of a column may bend, from -1 to 1: at its knots, and where numbers are cut off."""
         low, high = self.knots[place, [0, -1]]
         cut = (low + high) / 2 + np.array([-FAR, FAR]) * (high - low) / 2
-        found = np.concatenate([[-1.0, 1.0], self.knots[place], cut[np.abs(cut) < 1]])
-        return np.unique(found)
+        return np.unique(np.concatenate([[-1.0, 1.0], self.knots[place], cut[np.abs(cut) < 1]]))
 
     def curve(self, place: int, numbers: Floats) -> Floats:
         """What a column adds to the logits."""

@@ -99,11 +99,9 @@ def reduced_precision(device: Any = "cpu") -> str | None:
     for name in _OF_ONEDNN:
         if os.environ.get(name, "STRICT").upper() not in ("", "STRICT"):
             return f"the environment variable {name} is set. Start Python without it."
-    try:
+    with contextlib.suppress(RuntimeError):  # the backends have been told different things: they are asked below
         if torch.get_float32_matmul_precision() != "highest":
             return "torch.set_float32_matmul_precision is not 'highest'. Set it to 'highest'."
-    except RuntimeError:  # the backends have been told different things: they are asked below
-        pass
     for path in _SETTINGS + (_OF_CUDNN if kind == "cuda" else ()):
         if _setting(f"{path}fp32_precision") in ("tf32", "bf16"):
             return f"torch.backends.{path}fp32_precision is reduced. Set it to 'ieee'."

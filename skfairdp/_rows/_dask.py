@@ -111,8 +111,7 @@ def _summed(sums: list[Any], add: Callable[[Sum, Sum], Sum]) -> Sum | None:
     join = dask.delayed(summed, pure=False)
     while len(sums) > 1:
         sums = [join(sums[j : j + _FAN_IN], add) for j in range(0, len(sums), _FAN_IN)]
-    found: Sum | None = dask.compute(*sums)[0] if sums else None
-    return found
+    return dask.compute(*sums)[0] if sums else None
 
 
 def _sent_once(function: Any) -> Any:

@@ -88,8 +88,7 @@ def as_pandas(table: Any) -> pd.DataFrame:
     if hasattr(table, "to_arrow"):  # Polars
         table = table.to_arrow()
     if type(table).__module__.partition(".")[0] == "pyarrow":
-        frame: pd.DataFrame = table.to_pandas(strings_to_categorical=True)
-        return frame
+        return table.to_pandas(strings_to_categorical=True)
     raise ValueError(
         f"A chunk of rows must be a DataFrame of pandas, polars or pyarrow. Got {type(table).__name__} instead."
     )

@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.random import Generator
 
 from skfairdp._tables._counting import BinSearch
-from skfairdp._tables._declared import as_entries, as_numbers, as_objects, codes_of_entries
+from skfairdp._tables._declared import as_entries, as_numbers, codes_of_entries
 from skfairdp._typing import Bools, Codes, Floats, Ints, Pair
-from skfairdp._utils import PlainState, warn_caller
+from skfairdp._utils import PlainState, as_objects, warn_caller
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import GaussianMechanism, NoiseSource
 

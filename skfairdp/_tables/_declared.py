@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.random import Generator
 
 from skfairdp._typing import Array, Bools, Floats, Ints, Objects, Values
-from skfairdp._utils import PlainState, as_pandas, given_domain, private_error
+from skfairdp._utils import PlainState, as_objects, as_pandas, given_domain, private_error
 
 _OBJECT = np.dtype(object)
 
@@ -184,13 +184,6 @@ def _fits(values: Values, dtype: Any) -> bool:
         return False
 
 
-def as_objects(values: Values) -> Objects:
-    """One object for each value; tuples stay tuples."""
-    out = np.empty(len(values), dtype=object)
-    out[:] = list(values)
-    return out
-
-
 @dataclass(frozen=True)
 class Form(PlainState):
     """How public labels are handed out: in the container that the private ones came in, with the type of the public."""
@@ -356,10 +349,7 @@ def as_entries(column: Any) -> Objects:
         return np.asarray(column.astype(object), dtype=object)
     if isinstance(column, np.ndarray):
         return column.astype(object)
-    entries = np.empty(len(column), dtype=object)
-    for i, entry in enumerate(column):
-        entries[i] = entry
-    return entries
+    return as_objects(column)
 
 
 def as_numbers(column: Any) -> Floats:

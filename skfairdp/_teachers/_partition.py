@@ -14,7 +14,15 @@ from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import RandomStateLike, invalid_parameter, progress_bar, public_generator, row_blocks, silence
+from skfairdp._utils import (
+    RandomStateLike,
+    invalid_parameter,
+    progress_bar,
+    public_generator,
+    row_blocks,
+    silence,
+    without_context,
+)
 
 Codes = NDArray[np.int64]
 # Votes counted at once: the temporary index array has two MiB, which a cache holds.
@@ -176,18 +184,16 @@ def check_number(
 
 def numeric_rows(X: Any, *, owner: str, n_features: int | None = None, allow_nd: bool = False) -> NDArray[np.floating]:
     """Return X as a finite float array without copying a float32 or float64 one."""
-    problem: Exception | None = None
-    try:
-        how: dict[str, Any] = {"allow_nd": allow_nd, "ensure_min_samples": 0, "ensure_all_finite": False}
-        X = check_array(X, dtype=[np.float64, np.float32], input_name="X", **how)
-    except (ValueError, TypeError):
-        # scikit-learn quotes the entry it could not convert; here that entry may be private.
-        problem = ValueError(
-            f"X of {owner} must be a dense table of numbers. Encode its columns first (with an encoder fitted on "
-            "public rows), or give a scikit-learn Pipeline that encodes them as the teacher."
-        )
-    if problem is not None:
-        raise problem  # outside the block: no context that quotes a value
+    how: dict[str, Any] = {"allow_nd": allow_nd, "ensure_min_samples": 0, "ensure_all_finite": False}
+    with without_context():
+        try:
+            X = check_array(X, dtype=[np.float64, np.float32], input_name="X", **how)
+        except (ValueError, TypeError):
+            # scikit-learn quotes the entry it could not convert; here that entry may be private.
+            raise ValueError(
+                f"X of {owner} must be a dense table of numbers. Encode its columns first (with an encoder fitted on "
+                "public rows), or give a scikit-learn Pipeline that encodes them as the teacher."
+            ) from None
     if not all(np.isfinite(X[some]).all() for some in row_blocks(len(X))):
         raise ValueError(f"X of {owner} contains NaN or infinity. Impute those entries, or drop the rows.")
     if n_features is not None and X.shape[1] != n_features:

@@ -3,6 +3,7 @@
 from skfairdp._utils._containers import (
     PublicData,
     as_dense,
+    as_objects,
     as_pandas,
     check_same_index,
     column_names,
@@ -34,6 +35,7 @@ from skfairdp._utils._labels import (
     sensitive_positions,
     split_sensitive_columns,
     texts_of_ids,
+    without_context,
 )
 from skfairdp._utils._messages import (
     PRIVATE_ERRORS,

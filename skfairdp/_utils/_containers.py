@@ -161,13 +161,15 @@ def label_array(values: Any) -> Any:
     if not isinstance(values, list | tuple):
         return values
     array: Array = np.asarray(values)
-    if array.dtype.kind in "US" and not all(isinstance(value, str | bytes) for value in np.ravel(_as_objects(values))):
-        return _as_objects(values)
-    return array
+    if array.dtype.kind not in "US":
+        return array
+    objects = np.asarray(values, dtype=object)
+    return array if all(isinstance(value, str | bytes) for value in objects.flat) else objects
 
 
-def _as_objects(values: Any) -> Objects:
-    return np.asarray(values, dtype=object)
+def as_objects(values: Any) -> Objects:
+    """One object for each value; tuples stay tuples."""
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 class PublicData(PlainState):

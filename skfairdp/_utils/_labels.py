@@ -1,9 +1,10 @@
 """Labels, groups and ids, read in every form users have them."""
 
+import contextlib
 import math
 import re
 import unicodedata
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import repeat
 from numbers import Integral
@@ -66,33 +67,39 @@ def decode_labels(estimator: Any, codes: Codes) -> Array:
 # ---- labels and groups ---------------------------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def without_context() -> Iterator[None]:
+    """What is raised inside holds no error in whose place it is raised: that may quote a private cell."""
+    try:
+        yield
+    except Exception as error:
+        error.__context__ = None
+        raise
+
+
 def as_groups(
     sensitive_features: ArrayLike | pd.DataFrame, n_rows: int, *, owner: str, name: str = "sensitive_features"
 ) -> Objects:
     """Read one group per row."""
     refuse_masked(sensitive_features, owner=owner, name=name)
-    problem: Exception | None = None
-    try:
-        columns = _columns(sensitive_features)
-    except Exception:  # whatever a strange cell makes numpy or pandas raise, its type would speak of that cell
-        problem = private_error("ragged", owner=owner, name=name)
-    if problem is not None:
-        raise problem
+    with without_context():
+        try:
+            columns = _columns(sensitive_features)
+        except Exception:  # whatever a strange cell makes numpy or pandas raise, its type would speak of that cell
+            raise private_error("ragged", owner=owner, name=name) from None
     if isinstance(columns, int):
         raise ValueError(f"{name} of {owner} must be one column, or a table of columns; got {columns} dimensions.")
     if not columns:
         raise ValueError(f"{name} of {owner} is a table with no columns.")
     if len(columns[0]) != n_rows:
         raise ValueError(f"{name} of {owner} has inconsistent length: it must have one entry per row of X.")
-    try:
-        out = _cells(columns)
-        if out is None:
-            problem = private_error("missing value", owner=owner, name=name)
-    except Exception:
-        problem = private_error("no groups", owner=owner, name=name)
-    if problem is not None:
-        raise problem
-    assert out is not None
+    with without_context():
+        try:
+            out = _cells(columns)
+        except Exception:
+            raise private_error("no groups", owner=owner, name=name) from None
+    if out is None:
+        raise private_error("missing value", owner=owner, name=name)
     return out
 
 
@@ -149,9 +156,7 @@ def given_domain(values: Any, *, owner: str, parameter: str) -> Objects:
         raise ValueError(f"The '{parameter}' parameter of {owner} must be a list of labels, none missing.")
     if distinct != len(labels):
         raise ValueError(f"The '{parameter}' parameter of {owner} lists a value twice.")
-    out = np.empty(len(labels), dtype=object)
-    out[:] = labels
-    return out
+    return np.fromiter(labels, dtype=object)
 
 
 def group_domain(values: Sequence[Hashable] | Objects) -> Objects:
@@ -162,9 +167,7 @@ def group_domain(values: Sequence[Hashable] | Objects) -> Objects:
         distinct.sort()
     except TypeError:
         distinct.sort(key=repr)
-    out = np.empty(len(distinct), dtype=object)
-    out[:] = distinct
-    return out
+    return np.fromiter(distinct, dtype=object)
 
 
 def declared_classes(given: Any, owner: str) -> Array:
@@ -330,20 +333,17 @@ def as_amounts(y: Any, n_rows: int, *, owner: str, name: str = "y") -> Floats:
     """Read one finite number per row."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    problem: Exception | None = None
-    try:
-        refuse_masked(y, owner=owner, name=name, kind="missing amount")
-        column = column_or_1d(label_array(y), warn=True)
-        if column.dtype.kind in "mM":
-            raise private_error("no amounts", owner=owner, name=name)
-        with np.errstate(over="ignore", invalid="ignore"):
+    with without_context(), np.errstate(over="ignore", invalid="ignore"):
+        try:
+            refuse_masked(y, owner=owner, name=name, kind="missing amount")
+            column = column_or_1d(label_array(y), warn=True)
+            if column.dtype.kind in "mM":
+                raise private_error("no amounts", owner=owner, name=name)
             amounts = check_array(column, ensure_2d=False, ensure_min_samples=0, dtype=np.float64, input_name=name)
-    except (Warning, PrivateRowsError):
-        raise
-    except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
-        problem = without_values(error, owner=owner, name=name, missing="missing amount")
-    if problem is not None:
-        raise problem
+        except (Warning, PrivateRowsError):
+            raise
+        except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
+            raise without_values(error, owner=owner, name=name, missing="missing amount") from None
     return _one_for_each(np.asarray(amounts, dtype=np.float64), n_rows, owner, name, "number")
 
 
@@ -368,27 +368,24 @@ def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: b
     """Read one label per row."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    problem: Exception | None = None
-    try:
-        refuse_masked(y, owner=owner, name=name)
-        labels = column_or_1d(label_array(y), warn=True)
-        if labels.dtype.kind == "c":
-            problem = private_error("complex", owner=owner, name=name)
-        elif bool(pd.isna(labels).any()) or (labels.dtype.kind == "f" and not np.all(np.isfinite(labels))):
-            problem = private_error("missing value", owner=owner, name=name)
-        elif check_kind and len(labels):
-            np.unique(labels)
-            if type_of_target(labels, raise_unknown=True) not in ("binary", "multiclass"):
-                problem = private_error("no labels", owner=owner, name=name)
-    except (Warning, PrivateRowsError):  # (n, 1) where (n,) is meant, in a program that turns warnings into errors
-        raise
-    except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
-        if str(error).startswith(("y should be a 1d array", "Complex data")):
-            problem = without_values(error, owner=owner, name=name)
-        else:
-            problem = private_error("no labels", owner=owner, name=name)
-    if problem is not None:
-        raise problem
+    with without_context():
+        try:
+            refuse_masked(y, owner=owner, name=name)
+            labels = column_or_1d(label_array(y), warn=True)
+            if labels.dtype.kind == "c":
+                raise private_error("complex", owner=owner, name=name)
+            if bool(pd.isna(labels).any()) or (labels.dtype.kind == "f" and not np.all(np.isfinite(labels))):
+                raise private_error("missing value", owner=owner, name=name)
+            if check_kind and len(labels):
+                np.unique(labels)
+                if type_of_target(labels, raise_unknown=True) not in ("binary", "multiclass"):
+                    raise private_error("no labels", owner=owner, name=name)
+        except (Warning, PrivateRowsError):  # (n, 1) where (n,) is meant, in a program that turns warnings into errors
+            raise
+        except Exception as error:  # whatever a strange cell makes numpy raise, its type would speak of that cell
+            if str(error).startswith(("y should be a 1d array", "Complex data")):
+                raise without_values(error, owner=owner, name=name) from None
+            raise private_error("no labels", owner=owner, name=name) from None
     return _one_for_each(np.asarray(labels), n_rows, owner, name, "label")
 
 

@@ -70,8 +70,7 @@ def fit_softmax(
         theta = flat.reshape(start.shape)
         total, proba = _normaliser(offset + rows @ theta)
         value = np.sum(weights * total) - np.sum(moments * theta) + 0.5 * np.sum(penalty * theta**2) + constant
-        slope = rows.T @ (of_rows * proba) - moments + penalty * theta
-        return float(value), slope.ravel()
+        return float(value), (rows.T @ (of_rows * proba) - moments + penalty * theta).ravel()
 
     found = minimize(value_and_slope, start.ravel(), jac=True, method="L-BFGS-B", options=options)
     return found.x.reshape(start.shape)

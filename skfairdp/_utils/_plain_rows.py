@@ -1,5 +1,6 @@
 """Rows of any container in a form that no other row decides: which type a cell has, and where it lies in memory."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy import sparse
 
 from skfairdp._typing import Array, Bools, Floats, Ints
+from skfairdp._utils._containers import as_objects
 from skfairdp._utils._sklearn import take_rows
 
 _NUMBER, _TEXT, _DATE, _MISSING, _OTHER = range(5)
@@ -173,8 +175,7 @@ def _usual(dtype: Any) -> Any:
 
 def _as_numbers(values: Any) -> Floats:
     dense = values.sparse.to_dense() if isinstance(values.dtype, pd.SparseDtype) else values
-    numbers: Floats = dense.to_numpy(dtype=np.float64, na_value=np.nan)
-    return numbers
+    return dense.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _kind(cell: Any) -> int:
@@ -192,15 +193,11 @@ def _kind(cell: Any) -> int:
 
 def _array(X: Any) -> Array:
     """Rows in a sequence."""
-    try:
+    with contextlib.suppress(ValueError):  # of unlike lengths
         array = np.asarray(X)
         if array.ndim and array.dtype.kind not in "US":
             return array
-    except ValueError:  # of unlike lengths
-        pass
-    cells = np.empty(len(X), dtype=object)
-    cells[:] = list(X)
-    return cells
+    return as_objects(X)
 
 
 def by_halves(passes: Callable[[Ints], bool], some: Ints) -> Ints:

@@ -148,8 +148,7 @@ def fetch_celeba(
     )
     table = _attributes(folder / "list_attr_celeba.txt")
     _check_choices(list(table.columns), owner, target=target, sensitive=sensitive)
-    chosen = _chosen(len(table), n_samples, random_state, owner)
-    table = table.iloc[chosen]
+    table = table.iloc[_chosen(len(table), n_samples, random_state, owner)]
     files = [folder / "img_align_celeba" / name for name in table.index]
     labels = (table[target] == 1).to_numpy(np.int64)
     groups = np.where(table[sensitive] == 1, sensitive, f"not {sensitive}")

@@ -507,8 +507,7 @@ class RateConstraints:
                 asked = [(*how, groups, everybody), (*how, everybody, groups)]
             else:
                 asked = [(*constraint.factor_and_slack, groups, groups)]
-            for rate in self._rates_of(constraint):
-                found.append([(self._rates[rate], *one) for one in asked])
+            found += [[(self._rates[rate], *one) for one in asked] for rate in self._rates_of(constraint)]
         return found
 
     def _rates_of(self, constraint: RateParity | RateBound) -> list[Rate]:

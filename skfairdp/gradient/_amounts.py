@@ -100,8 +100,7 @@ class AmountConstraints:
         """Coefficients (n_lines, n_groups, n_statistics), which lines are of means, and the bounds of all."""
         n, found = len(self.groups), []
         if self.difference is not None:
-            for one, other in permutations(range(n), 2):
-                found.append(({(one, 0): 1.0, (other, 0): -1.0}, True, self.difference))
+            found += [({(a, 0): 1.0, (b, 0): -1.0}, True, self.difference) for a, b in permutations(range(n), 2)]
         if self.largest_loss is not None:
             found += [({(one, self.n_statistics - 1): 1.0}, False, self.largest_loss) for one in range(n)]
         coefficients = np.zeros((len(found), n, self.n_statistics))

@@ -338,8 +338,7 @@ def as_parity(parity: Any, owner: str, *, has_public_rows: bool, constraints: An
         raise ValueError(
             f"{owner} got constraints (or 'gamma') and a SignedLoss that has others. Leave out those of the SignedLoss."
         )
-    signed: SignedLoss = clone(part).set_params(constraints=constraints)
-    return signed
+    return clone(part).set_params(constraints=constraints)
 
 
 def default_parity(public: PublicRows, n_rows: int, rates: "DualPlan") -> PublicPenalty | SignedLoss:

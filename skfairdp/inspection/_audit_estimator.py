@@ -423,9 +423,8 @@ def _many_runs(
     tried: list[tuple[float, Canary, Callable[[Sequence[Seen]], Array]]] = []
     for canary in given:
         pilot = runner.both(canary, max(_LEAST_RUNS, n_runs // 3), look)
-        learned: Any
         if runner.score is not None and all(len(seen.numbers) <= 1 for runs in pilot for seen in runs):
-            learned = _GivenScore(pilot)
+            learned: Any = _GivenScore(pilot)
         else:
             learned = worlds.LearnedScore(pilot, linear=method == "gaussian", seed=runner.seed())
         tried.append((learned.strength, canary, learned))

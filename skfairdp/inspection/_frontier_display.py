@@ -392,5 +392,4 @@ def _staircase(points: np.ndarray, x_less: bool, y_less: bool) -> np.ndarray:
     sx, sy = (1 if x_less else -1), (1 if y_less else -1)
     points = points[np.lexsort((sy * points[:, 1], sx * points[:, 0]))]
     best = np.minimum.accumulate(sy * points[:, 1])
-    keep = np.r_[True, best[1:] < best[:-1]]
-    return points[keep]
+    return points[np.r_[True, best[1:] < best[:-1]]]

@@ -34,8 +34,7 @@ class LagrangianTraining:
 
     def steps(self, n_rows: int) -> int:
         """Steps of one network: batches of so many passes, the rest of a pass left out."""
-        a_pass = n_rows / min(self.batch_size, n_rows)
-        return max(1, round(self.epochs * a_pass))
+        return max(1, round(self.epochs * (n_rows / min(self.batch_size, n_rows))))
 
 
 def dual_schedule(steps: int, dual_steps: int) -> dict[int, float]:

@@ -29,9 +29,7 @@ def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) 
         raise ValueError(f"y_true and y_pred of {owner} have inconsistent lengths: {n_rows} and {len(array)}.")
     if bool(pd.isna(array).any()):
         raise ValueError(f"{name} of {owner} contains missing values (NaN or None).")
-    out = np.empty(len(array), dtype=object)
-    out[:] = array.tolist()
-    return out
+    return _utils.as_objects(array.tolist())
 
 
 def read_rejected(y_pred: Objects, reject_label: MaybeValue, owner: str) -> Bools:

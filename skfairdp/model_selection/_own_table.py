@@ -223,8 +223,7 @@ def _with_exposure(
 
 def _known_of(schema: Any, name: str) -> Any:
     """What is known of a column before anything is released."""
-    columns = schema.columns if isinstance(schema, Schema) else schema or {}
-    return columns.get(name)
+    return (schema.columns if isinstance(schema, Schema) else schema or {}).get(name)
 
 
 def _announce(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -24,7 +24,7 @@ _DRAWN = ("disparity", "coverage", "epsilon")  # by the frontier display, beside
 
 
 @shared_docs
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class ParetoSearchCV(SearchBase):
     """Search over parameters for the best trade-offs between accuracy, fairness and privacy.
 
@@ -152,11 +152,6 @@ class ParetoSearchCV(SearchBase):
     2.0
     """
 
-    estimator: Any
-    param_grid: Any
-    _: KW_ONLY
-    scoring: Any = None
-    bounds: Mapping[str, str] | None = None
     refit: bool | str = True
     cv: Any = 3
     score_epsilon: float = 0.25

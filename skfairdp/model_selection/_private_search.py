@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
@@ -84,7 +84,7 @@ _FEW = 3  # so few candidates are composed: every one of them is then tried, exa
 
 
 @shared_docs
-@dataclass(eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateSearchCV(SearchBase):
     """Search over parameters that shows only the winner, for the privacy cost of about two to three fits.
 
@@ -175,11 +175,6 @@ class PrivateSearchCV(SearchBase):
     (10, 'selection', 1.0)
     """
 
-    estimator: Any
-    param_grid: Any
-    _: KW_ONLY
-    scoring: Any = None
-    bounds: Mapping[str, str] | None = None
     method: str = "auto"
     trial_distribution: str = "logarithmic"
     expected_trials: float | None = None

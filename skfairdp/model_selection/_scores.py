@@ -129,9 +129,8 @@ def utility_of(estimator: Any) -> str:
 
 def read_scoring(given: Any, *, owner: str, of_amounts: bool = False) -> list[Objective]:
     """The objectives that the ``scoring`` of a search names."""
-    named: Mapping[str, Any]
     if isinstance(given, str):
-        named = {given: given}
+        named: Mapping[str, Any] = {given: given}
     elif isinstance(given, Mapping):
         named = given
     elif isinstance(given, Sequence) and all(isinstance(name, str) for name in given):

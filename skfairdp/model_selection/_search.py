@@ -4,7 +4,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -153,12 +153,16 @@ def _winner_has(name: str) -> Any:
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
     """Hands on to the winner. Not public: see ParetoSearchCV and PrivateSearchCV."""
 
     estimator: Any
-    bounds: Mapping[str, str] | None
-    privacy_: privacy.PrivacySpent
+    param_grid: Any
+    _: KW_ONLY
+    scoring: Any = None
+    bounds: Mapping[str, str] | None = None
+
     __metadata_request__fit = dict.fromkeys(_NOT_GIVEN, True)
     __metadata_request__predict = __metadata_request__score = {"sensitive_features": True, "exposure": True}
 

@@ -401,9 +401,8 @@ def _splits(search: Any, one: Candidate, rows: Rows, planned: Entry, holdout: fl
         y, n_units, secret = np.zeros(subjects.n), subjects.n, privacy.SecretDraws(None)
     elif source is not None:
         return make_source_splits(source, cv=search.cv, test_size=holdout, planned=planned, seed=seed, owner=owner)
-    cut: Any
     if holdout is None:
-        cut = make_splits(search.cv, y, planned=planned, secret=secret, owner=owner)
+        cut: Any = make_splits(search.cv, y, planned=planned, secret=secret, owner=owner)
     elif planned.neighboring_relation == privacy.NeighboringRelation.ADD_OR_REMOVE_ONE:
         held_out = secret.sample(holdout, n_units)
         cut = [(np.flatnonzero(~held_out), np.flatnonzero(held_out))]  # not checked: how many were drawn is secret
@@ -461,27 +460,23 @@ def _rows(owner: str, X: Any, y: Any, groups: Any, public: dict[str, Any], schem
     _utils.refuse_masked(y, owner=owner, name="y")
     if schema is not None:  # it reads whatever the cells hold
         return Rows(X, RawTable.roles(schema, X, owner=owner).label_cells(y), groups, public, subjects)
-    problem: Exception | None = None
-    try:
-        y = column_or_1d(_utils.label_array(y), warn=True)
-    except (ValueError, TypeError) as error:
-        problem = _utils.without_values(error, owner=owner, name="y")
-    if problem is not None:
-        raise problem
+    with _utils.without_context():
+        try:
+            y = column_or_1d(_utils.label_array(y), warn=True)
+        except (ValueError, TypeError) as error:
+            raise _utils.without_values(error, owner=owner, name="y") from None
     return Rows(X, y, groups, public, subjects)
 
 
 def _check_lengths(owner: str, X: Any, y: Any, sensitive_features: Any) -> None:
-    try:
-        check_consistent_length(X, y, sensitive_features)
-        same = True
-    except ValueError:  # it counts private rows
-        same = False
-    if not same:
-        raise ValueError(
-            f"X, y and sensitive_features of {owner} have inconsistent lengths: they must have one entry per row of X. "
-            "Compare len(X) with theirs: counts of private rows are not printed."
-        )
+    with _utils.without_context():
+        try:
+            check_consistent_length(X, y, sensitive_features)
+        except ValueError:  # it counts private rows
+            raise ValueError(
+                f"X, y and sensitive_features of {owner} have inconsistent lengths: they must have one entry per row "
+                "of X. Compare len(X) with theirs: counts of private rows are not printed."
+            ) from None
 
 
 def _first_plan(candidate: Candidate, grid: list[dict[str, Any]], rows: Rows, *, raises: bool) -> Entry:

@@ -106,8 +106,7 @@ class GPATEPlan(_adversarial.AdversarialPlan):
 
     def run(self, training: Any, scale: float, noise: NoiseSource, rng: Generator) -> None:
         mechanism, backend = self.mechanism_at(scale), self.backend
-        shape = (training.width, backend.n_coordinates)
-        projection = rng.normal(size=shape)
+        projection = rng.normal(size=(training.width, backend.n_coordinates))
         width = 4.0 / backend.n_bins
         for _ in self.steps():
             training.teach()

@@ -24,14 +24,19 @@ ROWS_PER_NOISE = 10.0  # a cell of the table holds that many standard deviations
 ROWS_BY_KIND = 5.0  # where kinds of rows divide each bin again: what a smooth table says of a cell counts for more
 
 
+@dataclass(frozen=True)
 class RowsAside:
     """A plan whose look is at rows that taught nothing, and where a group may be guessed beside sizes of all."""
 
     n_rows: int
+    n_groups: int
     epsilon: float
     delta: float
     relation: NeighboringRelation
-    share: float
+    rows_of: str = ""
+    share: float = 1.0
+    n_kinds: int = 1
+    guess: Any = None
     #: One row in so many is looked at.
     one_in: ClassVar[int] = HELD
 
@@ -72,16 +77,6 @@ class BinsPlan(RowsAside):
     that is guessed. What guesses it is released before, so that a row's kind follows from the row, which is in one cell
     as ever.
     """
-
-    n_rows: int
-    n_groups: int
-    epsilon: float
-    delta: float
-    relation: NeighboringRelation
-    rows_of: str = ""
-    share: float = 1.0
-    n_kinds: int = 1
-    guess: Any = None
 
     @property
     def histogram(self) -> GaussianMechanism:
@@ -162,8 +157,7 @@ def edges_from(histogram: Floats, n_bins: int, *, by_doubt: bool = False) -> Flo
     seen = np.cumsum(rows)
     wanted = np.arange(1, n_bins) / n_bins * max(float(seen[-1]), 1e-9)
     ends = np.searchsorted(seen, wanted) + 1
-    nearest = int(np.abs(ends - GRID // 2).argmin())
-    ends[nearest] = GRID // 2
+    ends[np.abs(ends - GRID // 2).argmin()] = GRID // 2  # the nearest one
     ends = np.unique(ends)
     return ends[ends < GRID] / GRID
 

@@ -11,7 +11,6 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.pipeline import Pipeline
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -197,12 +196,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
     public_data: _utils.PublicData | None = None
 
     # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {
-        "sensitive_features": True,
-        "X_public": True,
-        "sensitive_features_public": True,
-        "subject": UNUSED,
-    }
+    __metadata_request__fit = {"X_public": True, "sensitive_features_public": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit"])],
@@ -293,11 +287,10 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
 
     def _calibrate(self, model: Any, X: Any, y: Any, sensitive_features: Any, *, samples: bool) -> None:
         # the method as a part of its own, with everything checked that the model can be wrong in
-        method: Method
         if isinstance(self.method, str):
             may_tune = self.method == "auto" and self.constraints is None
             tunes = self.method == "fine_tune" or (may_tune and inputs.network_of(model) is not None)
-            method = FineTuning() if tunes else Thresholds()
+            method: Method = FineTuning() if tunes else Thresholds()
         else:
             method = clone(self.method)
         method._check(model, _OWNER)

@@ -237,8 +237,7 @@ def _cells_as_numbers(column: "pd.Series[Any]") -> Floats:
     if column.dtype.kind in "fiub":
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     codes, values = pd.factorize(column.astype(object))
-    numbers = np.array([_as_number(value) for value in values] + [np.nan], dtype=np.float64)
-    return numbers[codes]
+    return np.array([*map(_as_number, values), np.nan], dtype=np.float64)[codes]
 
 
 def _as_number(value: Any) -> float:

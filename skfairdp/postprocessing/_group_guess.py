@@ -54,9 +54,6 @@ class GuessedTransportPlan(TransportPlan, RowsAside):
     #: A distance takes more rows to know than a rate does.
     one_in: ClassVar[int] = 3
 
-    n_kinds: int = 1
-    guess: Any = None
-
     @property
     def table(self) -> GaussianMechanism:
         """For scores by cell, group and kind, of what sizes leave."""

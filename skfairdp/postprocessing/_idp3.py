@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_consistent_length, get_tags
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -230,12 +229,6 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
 
     # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
     # Public rows go to the estimator, if it asks for them.
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {
-        "sensitive_features": True,
-        "X_public": UNUSED,
-        "sensitive_features_public": UNUSED,
-        "subject": UNUSED,
-    }
     __metadata_request__transform: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -16,8 +16,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_consistent_length, get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object, process_routing
+from sklearn.utils import check_consistent_length, get_tags, metadata_routing as routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp import _utils
@@ -289,14 +288,14 @@ class FitArguments:
         estimator = wrapper.estimator
         given = {name: getattr(self, name) for name in ("sensitive_features", "subject", *_PUBLIC)}
         given = {name: value for name, value in given.items() if value is not None}
-        asked = get_routing_for_object(_last_step(estimator)).consumes("fit", given)
+        asked = routing.get_routing_for_object(_last_step(estimator)).consumes("fit", given)
         routed = get_config()["enable_metadata_routing"]
         wanted = "sensitive_features" in asked and _takes("sensitive_features", estimator)
         if not (wanted and not _reads_groups(estimator)) and not (routed and self.named):
             given.pop("sensitive_features", None)
         if routed:
             routes = given and isinstance(wrapper, RoutesToEstimator)
-            return dict(process_routing(wrapper, "fit", **given)["estimator"]["fit"]) if routes else given
+            return dict(routing.process_routing(wrapper, "fit", **given)["estimator"]["fit"]) if routes else given
         prefix, steps = "", estimator
         while isinstance(steps, Pipeline) or _searches(steps):
             name, steps = steps.steps[-1] if isinstance(steps, Pipeline) else ("", steps.estimator)
@@ -314,6 +313,7 @@ class RoutesToEstimator:
     sensitive_columns: Any
 
     # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
+    __metadata_request__fit = {"sensitive_features": True, **dict.fromkeys((*_PUBLIC, "subject"), routing.UNUSED)}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
@@ -333,7 +333,7 @@ class RoutesToEstimator:
         """Whether the columns of X hold the groups."""
         return self.sensitive_columns is not None or schema_for(self) is not None
 
-    def get_metadata_routing(self) -> MetadataRouter:
+    def get_metadata_routing(self) -> routing.MetadataRouter:
         """Return who asks for which metadata: the post-processor itself, and in ``fit`` the estimator that it fits.
 
         Returns
@@ -341,9 +341,9 @@ class RoutesToEstimator:
         router : MetadataRouter
             As scikit-learn's.
         """
-        router = MetadataRouter(owner=self).add_self_request(self)
+        router = routing.MetadataRouter(owner=self).add_self_request(self)
         if self.estimator is not None:
-            router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+            router.add(estimator=self.estimator, method_mapping=routing.MethodMapping().add(caller="fit", callee="fit"))
         return router
 
 
@@ -418,8 +418,7 @@ def _reads_groups(estimator: Any) -> bool:
 
 def _takes(name: str, estimator: Any) -> bool:
     """Whether a ``fit`` has this argument, or hands on what it does not know: with routing, or to what it searches."""
-    part = _last_step(estimator)
-    parameters = inspect.signature(part.fit).parameters
+    parameters = inspect.signature(_last_step(estimator).fit).parameters
     open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
     return name in parameters or (open_ended and bool(get_config()["enable_metadata_routing"]))
 

@@ -420,8 +420,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
 
     def _warn_if_no_better(self, sigma: float) -> None:
         """Compare with the larger class, by the released counts of the bins that are answered otherwise."""
-        of_classes = self.smoothed_counts_.sum((0, 1))
-        usual = int(of_classes.argmax())
+        usual = int(self.smoothed_counts_.sum((0, 1)).argmax())
         apart = np.broadcast_to(np.abs(self._chances - usual), self.smoothed_counts_.shape[1::-1])
         for_second = (self.smoothed_counts_[..., 1] - self.smoothed_counts_[..., 0]).T
         ahead, noise = float((apart * for_second).sum()) * (1 - 2 * usual), sigma * float(np.sqrt(2 * (apart**2).sum()))

@@ -173,10 +173,8 @@ class DemographicParityFilter(_utils.NamedEstimator):
         kept[order] = gate.run(groups[order], labels[order])
 
         self.sample_indices_ = np.flatnonzero(kept)
-        self.counts_ = gate.counts
-        self.kept_gap_ = largest_disparity(self.counts_, self.disparity)
         self.rejection_rate_by_group_ = rejection_rates(kept, groups, self.groups_)
-        self._warn(gate)
+        self._close(gate)
         y = self.classes_[labels] if y is None else y
         return _rows_of(X, self.sample_indices_), _rows_of(y, self.sample_indices_)
 
@@ -232,12 +230,10 @@ class DemographicParityFilter(_utils.NamedEstimator):
             yield chunk.table.iloc[kept], self.classes_[labels[kept]]
         if gate is None:
             raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required by {OWNER}.")
-        self.counts_ = gate.counts
-        self.kept_gap_ = largest_disparity(self.counts_, self.disparity)
         with np.errstate(invalid="ignore"):
-            refused = 1 - self.counts_.sum(axis=1) / seen
+            refused = 1 - gate.counts.sum(axis=1) / seen
         self.rejection_rate_by_group_ = dict(zip(self.groups_.tolist(), refused.tolist(), strict=True))
-        self._warn(gate)
+        self._close(gate)
 
     def _source(self, X: Any) -> RowSource:
         source = opened(X)
@@ -312,7 +308,9 @@ class DemographicParityFilter(_utils.NamedEstimator):
         self.classes_ = classes
         return labels, groups
 
-    def _warn(self, gate: FairnessGate) -> None:
+    def _close(self, gate: FairnessGate) -> None:
+        self.counts_ = gate.counts
+        self.kept_gap_ = largest_disparity(self.counts_, self.disparity)
         if gate.excess() > 0:
             _utils.warn_caller(
                 f"The rows kept by {OWNER} have a demographic disparity above gamma={self.gamma} (see kept_gap_): a "
@@ -334,22 +332,21 @@ def _read_labels(y: Any, n_rows: int) -> Array:
     if y is None:
         raise ValueError(f"{OWNER} requires y to be passed, but the target y is None.")
     _utils.refuse_masked(y, owner=OWNER, name="y")
-    problem: Exception | None = None
-    try:
-        given = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y, dtype=object if isinstance(y, list) else None)
-        if given.ndim == 2 and given.shape[1] == 1:
-            given = given[:, 0]
-        labels = column_or_1d(given)
-        missing = bool(pd.isna(labels).any())
-        if labels.dtype == object and not missing:
-            np.unique(labels)  # raises where labels of several kinds would be read as strings below
-            labels = np.asarray(labels.tolist())
-    except TypeError:
-        problem = ValueError(f"Unknown label type: y of {OWNER} mixes labels that have no common order.")
-    except ValueError as error:
-        problem = _utils.without_values(error, owner=OWNER, name="y")
-    if problem is not None:
-        raise problem
+    kind = object if isinstance(y, list) else None
+    with _utils.without_context():
+        try:
+            given = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y, dtype=kind)
+            if given.ndim == 2 and given.shape[1] == 1:
+                given = given[:, 0]
+            labels = column_or_1d(given)
+            missing = bool(pd.isna(labels).any())
+            if labels.dtype == object and not missing:
+                np.unique(labels)  # raises where labels of several kinds would be read as strings below
+                labels = np.asarray(labels.tolist())
+        except TypeError:
+            raise ValueError(f"Unknown label type: y of {OWNER} mixes labels that have no common order.") from None
+        except ValueError as error:
+            raise _utils.without_values(error, owner=OWNER, name="y") from None
     if len(labels) != n_rows:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {[n_rows, len(labels)]}")
     if missing:

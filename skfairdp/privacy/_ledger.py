@@ -470,8 +470,7 @@ class PrivacyLedger:
     def __sklearn_clone__(self) -> "PrivacyLedger":
         return self
 
-    def __copy__(self) -> "PrivacyLedger":
-        return self
+    __copy__ = __sklearn_clone__
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PrivacyLedger":
         return self

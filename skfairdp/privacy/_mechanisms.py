@@ -68,8 +68,7 @@ class _OfValues:
 
     def release(self, values: ArrayLike, source: NoiseSource) -> NDArray[Any]:
         """Return noisy values; every one gets noise of its own."""
-        released: NDArray[Any] = source.release(self, values)
-        return released
+        return np.asarray(source.release(self, values))
 
 
 @dataclass(frozen=True)
@@ -261,8 +260,7 @@ class NoisyThreshold(_Noise):
 
     def release_each(self, largest_counts: ArrayLike, source: NoiseSource) -> NDArray[np.bool_]:
         """One bit for each of several queries, noise of its own for each: as many releases as there are queries."""
-        bits: NDArray[np.bool_] = source.release(self, largest_counts)
-        return bits
+        return np.asarray(source.release(self, largest_counts))
 
     def noisy(self, source: NoiseSource, largest_counts: ArrayLike) -> NDArray[np.bool_]:
         """What ``source.release`` lets out."""

@@ -456,9 +456,9 @@ def _delta_of(event: Any, epsilon: float) -> float:
 def _outcomes(leaf: Any) -> tuple[Array, Array, Array, Array]:
     """Log-probabilities of 1 and of 0, for every count of votes and for every one that a changed vote makes of it."""
     n = leaf.n_teachers
-    shifts: tuple[int, ...]
+    shifts: tuple[int, ...] = (1,)
     if isinstance(leaf, ours.ThresholdBit):
-        shifts, counts = (1,), np.arange(n + 1)
+        counts = np.arange(n + 1)
     else:
         shifts = (1, 2) if leaf.restricted else (2,)
         counts = np.arange(-n, n + 1, 1 if leaf.restricted else 2)

@@ -474,17 +474,16 @@ class StatesPrivacy:
         AttributeError
             There is no ``privacy_`` yet: fit (or release) first.
         """
-        spent = getattr(self, "privacy_", None)
+        spent: PrivacySpent | None = getattr(self, "privacy_", None)
         if spent is None:
             name = type(self).__name__
             raise AttributeError(f"This {name} has no privacy_ to make a statement of. Fit it first.")
         figures = {"gap_bound": "gap_bound_", "gap": "gap_", "holds": "constraint_holds_"}
-        statement: PrivacyStatement = spent.statement(
+        return spent.statement(
             subject=type(self).__name__,
             ledger=next(iter(ledgers_of(self)), None),
             **{name: getattr(self, attribute, None) for name, attribute in figures.items()},
         )
-        return statement
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         """What scikit-learn 1.9 shows of a fitted estimator: the guarantee, above its table of attributes."""

@@ -40,10 +40,6 @@ class Allowance:
         return f"Σ (Δ/σ)² ≤ {rounded_up(self.squares, 6)}, Σ Δ/b ≤ {rounded_up(self.ratios, 6)}{chance}"
 
 
-def _minus(left: float, cost: float) -> float:
-    return left if math.isinf(left) else left - cost
-
-
 def allowance(event: DpEvent) -> Allowance:
     """What an event allows: of a worst case all options, as other records meet other ones.
 
@@ -390,13 +386,11 @@ def _after(left: Allowance | None, mechanism: Any, times: int) -> Allowance:
         cost, others, own = allowance(mechanism.event), dict(left.others), times / (1 + _SLACK)
         for leaf, n in cost.others:
             others[leaf] = others.get(leaf, 0) - n * times
-        rest = Allowance(
-            _minus(left.squares, own * cost.squares), _minus(left.ratios, own * cost.ratios),
-            _minus(left.rare, own * cost.rare), tuple(others.items()),
-        )  # fmt: skip
+        pairs = ((getattr(left, name), own * getattr(cost, name)) for name in ("squares", "ratios", "rare"))
+        squares, ratios, rare = (had if math.isinf(had) else had - less for had, less in pairs)
         enough = math.isinf(left.squares) or min(others.values(), default=0) >= 0
-        if enough and min(rest.squares, rest.ratios, rest.rare) >= 0:
-            return rest
+        if enough and min(squares, ratios, rare) >= 0:
+            return Allowance(squares, ratios, rare, tuple(others.items()))
     raise UnplannedReleaseError(
         f"{type(mechanism).__name__} would release more than this fit has charged for. Include every release in the "
         "event of its plan."

@@ -167,8 +167,7 @@ class PrivacyStatement:
     @property
     def content(self) -> dict[str, Any]:
         """A copy of the plain values."""
-        copy: dict[str, Any] = json.loads(self.text)
-        return copy
+        return dict(json.loads(self.text))
 
     # ------------------------------------------------------------------ figures
 

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
-from skfairdp._utils import Plain, as_series, plain
+from skfairdp._utils import Plain, as_objects, as_series, plain
 from skfairdp.privacy import PrivacySpent
 
 _EPOCH = date(1970, 1, 1)
@@ -679,10 +679,7 @@ def cells_of(values: Any) -> "pd.Series[Any]":
     if isinstance(values, pd.Series):
         cells = values
     else:
-        array = np.empty(len(values), dtype=object) if not isinstance(values, np.ndarray) else values
-        if array is not values:
-            array[:] = list(values)
-        cells = as_series(array)
+        cells = as_series(values if isinstance(values, np.ndarray) else as_objects(values))
     return pd.Series([real_number(cell) for cell in cells], dtype=object) if cells.dtype.kind == "c" else cells
 
 

@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
-from skfairdp._utils import as_series
+from skfairdp._utils import as_objects, as_series
 
 
 class SameNameError(ValueError):
@@ -42,10 +42,7 @@ def as_columns(values: Any) -> list[Any]:
         array = np.asarray(values)
         columns = [array] if array.ndim < 2 else array.reshape(len(array), -1).T
         return [as_series(column) for column in columns]
-    cells = np.empty(len(values), dtype=object)
-    for i, cell in enumerate(values):
-        cells[i] = cell
-    return [as_series(cells)]
+    return [as_series(as_objects(values))]
 
 
 def as_dataframe(table: Any, names: Sequence[Any]) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """Raw tables, read by a schema: as numbers (SchemaEncoder), and as the rows, labels and groups of a fit."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -331,10 +332,8 @@ class RawTable:
                 f"{self.owner} needs labels, and its schema names none. Say which column it is: "
                 "Schema(columns, label=...)."
             )
-        try:
+        with contextlib.suppress(TypeError):
             return np.asarray(sorted(self.schema.classes))
-        except TypeError:
-            pass
         raise ValueError(f"The label of the schema of {self.owner} mixes texts and numbers. Use one kind.")
 
     def labels(

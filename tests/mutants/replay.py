@@ -207,7 +207,7 @@ def one_by_one_where_one_fails(patch):
         call[seats] = rows
         found = _row_wise._answers(ask, call, int(rows[0]))
         alone = [_row_wise._alone(ask, row) for row in rows.tolist()] if found is None else None
-        return _row_wise._objects(np.array(found)[seats].tolist() if alone is None else alone)
+        return _row_wise.as_objects(np.array(found)[seats].tolist() if alone is None else alone)
 
     patch.setattr(_row_wise, "_of_block", of_block)
 
