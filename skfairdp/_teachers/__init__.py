@@ -14,6 +14,7 @@ from skfairdp._teachers._classifiers import (
     rehearse_learner,
     rehearse_student,
     seeded_clone,
+    seeded_predictions,
     takes_groups,
     total_fit,
 )

@@ -99,12 +99,17 @@ _ROUNDED = 1e-3
 _FAILURES = (Exception, SystemExit)
 
 
+def seeded_predictions(learner: Any, X: Any, seed: int) -> Any:
+    """What a fitted learner predicts; one that draws lots takes its ``random_state`` here, not the global generator."""
+    seeded = "random_state" in inspect.signature(learner.predict).parameters
+    return learner.predict(X, random_state=seed) if seeded else learner.predict(X)
+
+
 class ClassifierEnsemble:
     """Fitted clones, and the constants that stand where a part had one class or none, or where no clone came out."""
 
-    def __init__(self, estimators: list[BaseEstimator | int], n_classes: int) -> None:
-        self.estimators = estimators
-        self.n_classes = n_classes
+    def __init__(self, estimators: list[BaseEstimator | int], n_classes: int, seeds: Any = None) -> None:
+        self.estimators, self.n_classes, self.seeds = estimators, n_classes, seeds
 
     def predict(self, X: Any) -> NDArray[np.int32]:
         """Votes (n_teachers, n_rows), all of them class codes."""
@@ -131,7 +136,9 @@ class ClassifierEnsemble:
             return np.full(X.shape[0], estimator, dtype=np.int32)
         try:
             with silence():
-                return _as_codes(estimator.predict(X), X.shape[0], self.n_classes)
+                seeds = self.seeds
+                found = estimator.predict(X) if seeds is None else seeded_predictions(estimator, X, int(seeds[k]))
+                return _as_codes(found, X.shape[0], self.n_classes)
         except _FAILURES:
             return np.full(X.shape[0], FALLBACK, dtype=np.int32)
 

@@ -1,7 +1,6 @@
 """The private side of SF-PATE: its two kinds of teachers, on parts that positions or keys decide, and their votes."""
 
 import contextlib
-import inspect
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -72,25 +71,7 @@ def _fit_clones(learner: Any, of_all: "_Whole", parts: _teachers.Parts, **how: A
 
     tasks = map(task, parts.rows, parts.seeds.tolist(), parts.constant.tolist())
     fitted = _teachers.run_tasks(_fit_one, tasks, len(parts.seeds), **how)
-    return SeededEnsemble(fitted, parts.seeds, parts.seen.shape[1])
-
-
-class SeededEnsemble(_teachers.ClassifierEnsemble):
-    """Learners that randomise their predictions do so from the seed of their teacher, not from the global generator."""
-
-    def __init__(self, estimators: list[Any], seeds: Codes, n_classes: int) -> None:
-        super().__init__(estimators, n_classes)
-        self.seeds = seeds
-
-    def _predict(self, k: int, X: Any) -> Any:
-        return seeded_predictions(self.estimators[k], X, int(self.seeds[k]))
-
-
-def seeded_predictions(learner: Any, X: Any, seed: int) -> Any:
-    """What a fitted learner predicts; one that draws lots takes its ``random_state`` here."""
-    if "random_state" in inspect.signature(learner.predict).parameters:
-        return learner.predict(X, random_state=seed)
-    return learner.predict(X)
+    return _teachers.ClassifierEnsemble(fitted, parts.seen.shape[1], parts.seeds)
 
 
 def fair_copy(learner: Any, seed: int) -> Any:
@@ -238,7 +219,7 @@ class AttributeRows(TrainingData):
         """What a student answers to these rows, one of each subject, as a judge counts it. Private."""
 
         def answers(raw: Rows, *_: Any) -> Codes:
-            said = seeded_predictions(student, raw.features, seed)
+            said = _teachers.seeded_predictions(student, raw.features, seed)
             return judge.counts(raw.groups(), raw.labels(), np.asarray(said, dtype=np.int64))
 
         if self.source is None or self.subjects is None:
@@ -371,7 +352,7 @@ class FairTeachers(BaseEstimator):
 
         def attempt(X: Any, labels: Any) -> Any:
             groups = np.arange(len(labels)) // (int(labels.max()) + 1) % n_groups
-            return seeded_predictions(fair_copy(fair, 0).fit(X, labels, sensitive_features=groups), rows.X, 0)
+            return _teachers.seeded_predictions(fair_copy(fair, 0).fit(X, labels, sensitive_features=groups), rows.X, 0)
 
         n_rows = -(-rows.n_rows // n_teachers)
         _attempts(attempt, fair, rows.X, n_rows, len(rows.classes), "fair_estimator", "SFPATEClassifier")

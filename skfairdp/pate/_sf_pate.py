@@ -15,7 +15,7 @@ from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import read_any_training, read_public_rows_of
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner, set_judgement, tightened
 from skfairdp._rows import check_free_disk
-from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks, rehearse_student
+from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks, rehearse_student, seeded_predictions
 from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike, Values
 from skfairdp._usefulness import Comparison, VoteForecast, constant_meets, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, public_generator, silence, warn_caller
@@ -430,7 +430,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _codes_of(self, student: Any, X: NDArray[np.float64]) -> NDArray[np.int64]:
         """Classes of rows that are standardised."""
         rows = X * self._released.scale + self._released.center
-        return np.asarray(ensemble.seeded_predictions(student, rows, self._student_seed), dtype=np.int64)
+        return np.asarray(seeded_predictions(student, rows, self._student_seed), dtype=np.int64)
 
     # ------------------------------------------------------------------ pieces
 

@@ -416,6 +416,21 @@ def test_a_learner_of_ones_own_can_be_every_teacher():
     assert np.mean(model.predict(X) == y) > 0.6
 
 
+def test_teachers_that_draw_lots_at_prediction_do_so_from_seeds_of_their_own():
+    """A reduction of fairlearn takes the global generator where it is given no seed."""
+    asked = []
+
+    class Drawing(Watched):
+        def predict(self, X, random_state=None):
+            asked.append(random_state)
+            return super().predict(X)
+
+    X, y, groups = problem(400)
+    model = make(fair_estimator=Drawing(), variant=FairTeachers(LogisticRegression()), epsilon=50.0)
+    model.fit(X, y, sensitive_features=groups)
+    assert None not in asked and len(set(asked)) > N_TEACHERS
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Setting a")  # fairlearn on a pandas newer than itself
 def test_reductions_of_fairlearn_inside_both_variants():
