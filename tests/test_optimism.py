@@ -105,6 +105,7 @@ def test_it_cancels_where_labels_are_not_told_apart():
 
 def test_all_of_it_may_be_in_the_smallest_group_and_true_classes_share_it():
     judged = Judgement(RateConstraints([ODDS], [0, 1], [0, 1]), COUNTS).after_learning(0.02)
+    assert judged.optimism is not None
     np.testing.assert_allclose(judged.optimism, [[0.025, 0.025], [0.1, 0.1]])
     assert (judged.after_learning(5.0).optimism == 1.0).all()
 
