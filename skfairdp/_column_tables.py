@@ -219,7 +219,8 @@ class Scaling:
         if self.has_bounds:
             layer.set_knots(knots)
         else:
-            layer.set_knots(*_ranges(knots, outer))
+            told_apart = 0.0 if self.tables is None else 2.0 ** (8 * OCTAVES / CELLS**self.tables.rounds) - 1
+            layer.set_knots(*_ranges(knots, outer, told_apart))
 
 
 def scaled_by_public_rows(net: "Net", X: Any, n_classes: int) -> tuple[Any, Any]:
@@ -243,16 +244,19 @@ def _public_quantiles(X: Floats) -> Floats:
     return np.quantile(X, (np.arange(KNOTS) + 0.5) / KNOTS, axis=0).T
 
 
-def _ranges(knots: Floats, outer: int) -> tuple[Floats, Floats]:
+def _ranges(knots: Floats, outer: int = 0, told_apart: float = 0.0) -> tuple[Floats, Floats]:
     """Where each column lies by its quantiles, the outer of which are noise, and how far from there it is cut off.
 
-    Without noise, the ``outer`` ones none, only zeros are nought.
+    Without noise, the ``outer`` ones none, only zeros are nought. Nearly all rows may also be at another point, as
+    where zeros were standardised: their numbers are closer than ``told_apart``, four of the last cells, beside their
+    size. How far the others are from there was scaled with it.
     """
     low, high = knots[:, outer], knots[:, KNOTS - 1 - outer]
     wider = norm.ppf(1 - 0.5 / KNOTS) / norm.ppf(1 - (0.5 + outer) / KNOTS)
     center, half = (low + high) / 2, np.maximum((high - low) / 2, LEAST_RANGE * np.abs(low + high)) * wider
     reach = np.maximum(np.abs(low), np.abs(high))
-    left = ((reach <= LEFT_TO) & (half >= LEFT_FROM)) | (reach <= (NOUGHT if outer else 0.0))
+    is_point = high - low <= told_apart * reach
+    left = ((reach <= LEFT_TO) & ((half >= LEFT_FROM) | is_point)) | (reach <= (NOUGHT if outer else 0.0))
     center, half = np.where(left, 0.0, center), np.where(left, 1.0, half)
     return center[:, None] + half[:, None] * np.linspace(-1, 1, KNOTS), np.where(left, LEFT_FAR, SCALED_FAR)
 

@@ -355,8 +355,9 @@ class AmountParity(_OfAmounts, SignedLoss):
     """The signed loss of amounts: pulls at the means of groups and weighs their losses, by noisy sums of both."""
 
     def judge(
-        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
-    ) -> Any:
+        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation,
+        passes: float,
+    ) -> Any:  # fmt: skip
         """Plan the look at the predictions of the network that is returned: at errors as large as they are."""
         asked = replace(self.asked, cuts_errors=False)
         return AmountJudge(asked, epsilon, delta, relation, JUDGED * self.budget_share)
@@ -432,8 +433,9 @@ class AmountsMoved(_OfAmounts, PublicPenalty):
     share_left = 1 - FOR_MOVES
 
     def judge(
-        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
-    ) -> Any:
+        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation,
+        passes: float,
+    ) -> Any:  # fmt: skip
         """Plan the tables."""
         n_groups, of = len(self.asked.groups), "" if data.subjects is None else data.subjects.name
         if not 2 <= n_groups <= MOST_GROUPS:

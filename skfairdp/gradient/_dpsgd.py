@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -94,11 +94,9 @@ class TrainsNetwork(PrivateEstimator):
         parity = PublicPenalty() if self._is_plain else self._parity_for(data, n_rows, relation)
         max_grad_norm = self.max_grad_norm or self._usual_norm(parity)
         duals = parity.plan(self.epsilon, self.delta, relation)
-        judge = parity.judge(data, n_rows, self.epsilon, self.delta, relation)
         cost = (self.epsilon, self.delta, relation, parity.share_left)
         net, scaling, taken = self._net(data, max_grad_norm, n_rows, cost)
-        if judge is not None:
-            judge = replace(judge, passes=net.max_epochs)
+        judge = parity.judge(data, n_rows, self.epsilon, self.delta, relation, net.max_epochs)
         tables = None if scaling is None else scaling.tables
         # beside gradients whose noise is given nothing else is released
         looks = {} if self.noise_multiplier is not None else self._looks(data, net, n_rows, cost)

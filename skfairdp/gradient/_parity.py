@@ -151,8 +151,9 @@ class PublicPenalty(BaseEstimator):
         """
 
     def judge(
-        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
-    ) -> None:
+        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation,
+        passes: float,
+    ) -> None:  # fmt: skip
         """Plan nothing: the network is judged by the public rows.
 
         Parameters
@@ -283,8 +284,9 @@ class SignedLoss(BaseEstimator):
         return RateConstraints(asked, data.domain.tolist(), data.classes.tolist(), "SignedLoss")
 
     def judge(
-        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation
-    ) -> "Judge":
+        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation,
+        passes: float,
+    ) -> "Judge":  # fmt: skip
         """Plan the look at the answers of the network that is returned.
 
         Parameters
@@ -296,9 +298,8 @@ class SignedLoss(BaseEstimator):
         judge : Judge
             The noisy table, with its event.
         """
-        held, n_features = self.constraints_for(data), data.X.shape[1]
-        share = JUDGED * self.budget_share
-        return Judge(held, n_rows, epsilon, delta, relation, share=share, n_features=n_features)
+        how: dict[str, Any] = {"share": JUDGED * self.budget_share, "n_features": data.X.shape[1], "passes": passes}
+        return Judge(self.constraints_for(data), n_rows, epsilon, delta, relation, **how)
 
     def terms(self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """Say what the training adds to its private gradients.

@@ -115,6 +115,46 @@ def test_columns_of_unit_size_and_marks_of_categories_are_left_as_they_are():
     )
 
 
+def mostly_nought(n, seed=0):
+    """Amounts that nine in ten rows have none of, standardised; of the others how much there is says the class."""
+    rng = np.random.default_rng(seed)
+    some = rng.random(n) < 0.1
+    amounts = np.where(some, rng.choice([1.0, 4.0], n), 0.0)
+    y = np.where(some, amounts > 2, rng.random(n) < 0.5).astype(int)
+    X = np.column_stack([(amounts - amounts.mean()) / amounts.std(), rng.normal(size=n)])
+    return X, y, some
+
+
+@pytest.mark.parametrize("released", [False, True])
+def test_a_column_of_one_point_and_few_far_from_it_is_left_as_it_was_scaled(released):
+
+    X, _, _ = mostly_nought(20_000)
+    if released:
+        model = FairDPSGDClassifier(lam=0, epsilon=1.0, classes=[0, 1], net=mlp(max_epochs=0.1), noise_seed=0)
+        far = module_of(model.fit(X, np.arange(20_000) % 2).net_)[0].far
+        assert far.tolist() == [LEFT_FAR, LEFT_FAR]
+        return
+    knots, far = _ranges(np.quantile(X, (np.arange(KNOTS) + 0.5) / KNOTS, axis=0).T)
+    assert far.tolist() == [LEFT_FAR, LEFT_FAR] and np.abs(knots).max() == 1
+    narrow = 1e-2 + 1e-3 * (np.arange(KNOTS) + 0.5)[None] / KNOTS  # but no column of small numbers that differ
+    assert _ranges(narrow)[1] < LEFT_FAR
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda X: FairDPSGDClassifier(lam=0, epsilon=2.0, classes=[0, 1], random_state=0, noise_seed=0),
+        lambda X: PFLDClassifier(lam_max=0, epsilon=2.0, groups=[0, 1], random_state=0, noise_seed=0),
+    ],
+)
+def test_how_far_few_rows_are_from_most_of_them_is_learned(make):
+    X, y, some = mostly_nought(20_000)
+    groups = {} if isinstance(make(X), FairDPSGDClassifier) else {"sensitive_features": np.arange(len(X)) % 2}
+    model = make(X).fit(X, y, **groups)
+    assert np.mean(model.predict(X[some]) == y[some]) > 0.95
+
+
 @given(st.integers(0, 1000), st.floats(0, 1e6))
 @settings(max_examples=20, deadline=None, derandomize=True)
 def test_float32_tells_knots_apart_whatever_the_noise_was(seed, scale):
