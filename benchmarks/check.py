@@ -20,9 +20,10 @@ import io
 import json
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 HERE = Path(__file__).parent
 FROZEN = "tests/vectors/golden.json"
@@ -129,20 +130,20 @@ def code(text: str | None) -> str | None:
 
 def other_settings(revision: str) -> list[str]:
     """Settings of the package at a commit that are gone or have another value; what is new since changes no old fit."""
-    then, now = (
-        {
-            setting
-            for path in code_changes(revision) or ()
-            if path.startswith("skfairdp/") and path in files
-            for setting in settings(ast.parse(files[path]))
-        }
-        for files in (files_at(revision) or {}, files_here())
-    )
-    return sorted({name for name, _ in then - now})
+    changed, found = [path for path in code_changes(revision) or () if path.startswith("skfairdp/")], []
+    for files in (files_at(revision) or {}, files_here()):
+        trees = {path: ast.parse(text) for path, text in files.items() if path.startswith("skfairdp/")}
+        classes = {node.name: node for tree in trees.values() for node in tree.body if isinstance(node, ast.ClassDef)}
+        of_each = (settings(trees[path], classes=classes) for path in changed if path in trees)
+        found.append({setting for some in of_each for setting in some})
+    return sorted({name for name, _ in found[0] - found[1]})
 
 
-def settings(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, str]]:
-    """Names and values of what decides a fit unless somebody says otherwise: defaults, and constants with numbers."""
+def settings(
+    tree: ast.AST, inside: str = "", classes: Mapping[str, ast.ClassDef] = MappingProxyType({})
+) -> Iterator[tuple[str, str]]:
+    """Names and values of what decides a fit unless somebody says otherwise: defaults, and constants with numbers; of
+    a class also those of the ``classes`` that it is made of."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef):
             if node.name.lstrip("_").startswith("warn"):  # what is said of a fit is no part of it
@@ -154,10 +155,14 @@ def settings(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, str]]:
             given = [*by_position, *by_name]
             yield from ((f"{inside}{node.name}.{word.arg}", ast.dump(value)) for word, value in given if value)
         elif isinstance(node, ast.ClassDef):
-            yield from settings(node, f"{inside}{node.name}.")
+            yield from settings(node, f"{inside}{node.name}.", classes)
+            for base in node.bases:
+                if isinstance(base, ast.Name) and base.id in classes:
+                    yield from settings(classes[base.id], f"{inside}{node.name}.", classes)
         elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _has_number(node.value):
-            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
-            yield f"{inside}{ast.unparse(target)}", ast.dump(node.value)
+            target = ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
+            if not target.startswith("__metadata_request"):  # which names a router hands on
+                yield f"{inside}{target}", ast.dump(node.value)
 
 
 def read_by(script: str) -> set[str]:

@@ -91,6 +91,13 @@ def test_how_a_fit_is_warned_of_is_no_setting(check):
     assert list(check.settings(ast.parse(code.format("fit"))))
 
 
+def test_a_default_that_moved_to_a_base_class_is_the_same_setting(check):
+    then = ast.parse("class Plan:\n    share: float = 1.0\n")
+    now = ast.parse("class Aside:\n    share: float = 1.0\n\nclass Plan(Aside):\n    n_rows: int\n")
+    assert set(check.settings(then)) <= set(check.settings(now, classes={"Aside": now.body[0]}))
+    assert not set(check.settings(then)) & set(check.settings(now))  # without it the class has none of its own
+
+
 @pytest.mark.parametrize(
     ("of", "instead", "named"),
     [("passes=3", "passes=4", "fit.passes"), ("STEPS = 20", "STEPS = 10", "STEPS"), ("STEPS", "LEAST", "STEPS")],
