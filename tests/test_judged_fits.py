@@ -79,7 +79,13 @@ def test_what_is_told_is_of_the_hard_answers_of_what_is_returned(made, asked):
     np.testing.assert_allclose(np.reshape(last.value, table.shape), table, atol=1)  # a row at the edge may be rounded
     judgement = Judgement(RateConstraints([asked], [0, 1], [0, 1]), np.reshape(last.output, table.shape), last.sigma)
     judgement = replace(judgement, level=0.975 if isinstance(model, TWICE) else 0.95)
-    assert (model.gap_, model.gap_bound_, model.constraint_holds_) == judgement.said
+    gap, bound, holds = judgement.said
+    assert model.gap_ == gap
+    if asked is PARITY:
+        assert (model.gap_bound_, model.constraint_holds_) == (bound, holds)
+    else:  # with room for what these rows have taught by heart (test_optimism.py)
+        assert model.gap_bound_ >= bound
+        assert model.constraint_holds_ in (holds, "within the noise")
     text = model.privacy_statement().to_markdown()
     assert (
         f"{model.gap_:.3f}" in text
