@@ -18,7 +18,7 @@ from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import GaussianMechanism, NoiseSource, gdp_mu
 
 LEAST_BINS, MOST_BINS = 6, 24
-FEW_BINS = 10  # where labels follow sums: 8 to 12 are level, fewer blur numbers and more hold noise
+FEW_BINS = 10  # where labels follow sums: fewer blur numbers, more hold noise
 
 
 class TableCodec(BaseEstimator):
