@@ -69,7 +69,7 @@ def test_networks_make_missing_values_only_where_some_are(backend):
     generator = PFGuardGenerator(epsilon=2.0, backend=backend(n_steps=3, n_teachers=10), random_state=0, **said)
     plan = generator._plan(generator._read(X, y, sensitive_features=groups))
     missing, answers = plan.backend.missing_at(plan.scale), plan.backend.answers_at(plan.scale)
-    others = [one.event for one in (plan.bins, plan.counts)]
+    others = [plan.bins.event, plan.bins.event, plan.counts.event]  # bins are looked at twice
     assert "counts of missing values" in plan.releases and missing.sensitivity == 2.0  # four counts that move by one
     assert 1.95 < epsilon_of(compose(missing.event, answers, *others), 1e-5) <= 2.0
     missing = generator.fit(X, y, sensitive_features=groups).sample(2000).isna().sum()
@@ -113,7 +113,7 @@ def test_numbers_of_which_most_are_hidden_are_named_with_what_shows():
     wide = np.where(rng.random(6000) < 0.35, 7.0, np.exp(rng.normal(0, 12, 6000)))
     X, y, groups = hidden_table(n=6000, a=7.0, b=wide, c=7.0, d=7.0)
     generator = PFGuardGenerator(epsilon=0.3, balance=None, dtypes=float, classes=[0, 1], groups=["F", "M"])
-    with pytest.warns(UtilityWarning, match=r"more than half of the rows in 'b' \(6.73 to 8\)"):
+    with pytest.warns(UtilityWarning, match=r"more than half of the rows in 'b' \(6\.\d+ to 7\.\d+\)"):
         generator.fit(X, y, sensitive_features=groups)
     assert generator.sample(500)["b"].max() < 9
 

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from skfairdp import privacy
 from skfairdp._class_sums import ClassSums
 from skfairdp._judge import Judge
+from skfairdp._tables._columns import LOOKS
 from skfairdp._tables._counting import counted_pairs
 from skfairdp._typing import Array, Bools, Floats, Ints, Pair
 
@@ -170,8 +171,8 @@ class GeneratorPlan:
 
     @property
     def bins(self) -> privacy.GaussianMechanism | None:
-        """For the fine histograms."""
-        return self._of(_BINS_SHARE, self.bins_sensitivity) if self.bins_sensitivity else None
+        """For the fine histograms, once."""
+        return self._of(_BINS_SHARE / LOOKS, self.bins_sensitivity) if self.bins_sensitivity else None
 
     @property
     def counts(self) -> privacy.GaussianMechanism | privacy.LaplaceCounts | None:
@@ -197,8 +198,9 @@ class GeneratorPlan:
 
     def event_at(self, scale: float) -> privacy.DpEvent:
         """Everything, with this noise scale of the backend."""
-        parts = self.bins, self.counts, self.gain, self.judge, self.target, self.sums
+        parts = self.counts, self.gain, self.judge, self.target, self.sums
         extras = [mechanism.event for mechanism in parts if mechanism is not None]
+        extras += [privacy.repeat(self.bins.event, LOOKS)] if self.bins else []
         return privacy.compose(*extras, self.backend.event_at(scale))
 
     @property
@@ -209,7 +211,7 @@ class GeneratorPlan:
     @property
     def releases(self) -> tuple[str, ...]:
         """The kinds of release, in words, for the ledger."""
-        words = ["fine histograms of numbers"] if self.bins else []
+        words = ["two fine histograms of numbers"] if self.bins else []
         words += ["counts of groups and labels"] if self.counts else []
         gain = ["by how many rows the learner is ahead of the largest class"] if self.gain else []
         others = [word for part in (self.target, self.sums, self.judge) if part is not None for word in part.releases]

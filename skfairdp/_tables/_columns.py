@@ -24,6 +24,9 @@ _STEPS = 4  # bins per doubling where there are no bounds
 _EXPONENTS = (-30, 60)  # powers of two that an unbounded column is told apart between
 _EVIDENCE = 4.0  # standard deviations of noise that the outer bins must exceed to count as occupied
 _OUT_OF_SCALE = 0.1  # of the rows hold numbers that are not told apart, where a fit says so
+#: Numbers are counted twice. A bin with more of the rows than this is cut, for the second time, into as many parts as
+#: it holds standard deviations of noise: powers of two up to the most.
+LOOKS, _HEAVY, _MOST_PARTS = 2, 0.25, 256
 _LONGEST = 16 * _STEPS  # bins without bounds that may show together: more leave open even how large the numbers are
 
 
@@ -129,6 +132,17 @@ class NumberColumn(Column):
             starts = self.starts[np.isin(np.abs(np.frexp(self.starts)[0]), (0.0, 0.5))]
         return replace(self, starts=_whole(starts) if self.integer else starts)
 
+    def closer(self, noisy: Floats, sigma: float, n_rows: int, *, evenly: bool) -> "NumberColumn":
+        """The same, cut more finely where noisy counts show many rows in few bins; itself where they do not."""
+        if evenly:
+            starts, high = _even_bins(self.starts, self.high, noisy, sigma, _WIDE)
+            starts = _whole(starts) if self.integer else starts
+            is_same = starts[0] == high or np.array_equal(starts, self.starts)
+            return self if is_same else replace(self, starts=starts, high=high)
+        ends = np.append(self.starts[1:], self.high)
+        starts = finer_starts(self.starts, ends, noisy, _EVIDENCE * sigma, sigma, n_rows, whole=self.integer)
+        return self if len(starts) == len(self.starts) else replace(self, starts=starts)
+
     def decode(self, codes: Ints, rng: Generator) -> Any:
         """Values drawn evenly from each bin."""
         present = codes < self.n_values
@@ -219,35 +233,53 @@ def merged_grid(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins
 
 
 def _even_bins(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins: int) -> tuple[Floats, float]:
-    """Bins of equal width where wide ones show that few rows are: between bounds in the clearest run of them, and as
-    far on either side of it. Without bounds magnitudes are looked for, on both sides of 0 at once. Post-processing."""
+    """Bins of equal width where wide ones show that few rows are: between bounds from the first run of them that shows
+    to the last, and as far on either side of the clearest. Without bounds magnitudes are looked for, on both sides of 0
+    at once. Post-processing."""
     if _has_bounds(starts):
-        ends = np.append(starts, high)
-        begin, end = _clearest_run(noisy, sigma) or (0, len(starts))
-        low, top = ends[begin], ends[end]
-        low, top = max(2 * low - top, ends[0]), min(2 * top - low, high)
+        ends, (low, top) = np.append(starts, high), (starts[0], high)
+        _, begin, end = _clear_runs(noisy, sigma, _EVIDENCE, len(noisy))
+        if len(begin):
+            clearest = ends[begin[0]], ends[end[0] + 1]
+            first, last = _reach(begin, end)
+            low = max(min(2 * clearest[0] - clearest[1], ends[first]), ends[0])
+            top = min(max(2 * clearest[1] - clearest[0], ends[last + 1]), high)
         return np.linspace(low, top, n_bins + 1)[:-1], float(top)
     powers = starts[starts > _TINY]
     above, below = noisy[np.searchsorted(starts, powers[:-1])], noisy[np.searchsorted(starts, -powers[1:])]
-    run = _clearest_run(above + below, math.sqrt(2.0) * sigma)
-    if run is None:
+    _, begin, end = _clear_runs(above + below, math.sqrt(2.0) * sigma, _EVIDENCE, len(above))
+    if not len(begin):
         return np.zeros(1), 0.0
-    doubt = 2 * sigma * math.sqrt(run[1] - run[0])
-    inner = 0.0 if noisy[np.searchsorted(starts, 0.0)] > _EVIDENCE * sigma else powers[run[0]]
-    is_above, is_below = above[slice(*run)].sum() > doubt, below[slice(*run)].sum() > doubt
-    low, top = -powers[run[1]] if is_below else inner, powers[run[1]] if is_above or not is_below else -inner
+    first, last = _reach(begin, end)
+    run, doubt = slice(first, last + 1), 2 * sigma * math.sqrt(last + 1 - first)
+    inner = 0.0 if noisy[np.searchsorted(starts, 0.0)] > _EVIDENCE * sigma else powers[first]
+    is_above, is_below = above[run].sum() > doubt, below[run].sum() > doubt
+    outer = powers[last + 1]
+    low, top = -outer if is_below else inner, outer if is_above or not is_below else -inner
     return np.linspace(low, top, n_bins + 1)[:-1], float(top)
 
 
-def _clearest_run(noisy: Floats, sigma: float) -> Pair | None:
-    """First bin, and first one behind it, of the run with the largest sum beside its noise; None where all is noise."""
-    summed, found, clearest = np.concatenate([[0.0], np.cumsum(noisy)]), None, _EVIDENCE * sigma
+def _clear_runs(noisy: Floats, sigma: float, doubt: float, longest: int) -> tuple[Floats, Ints, Ints]:
+    """Evidence, first and last bin of the runs up to the longest that are beyond doubt, from the clearest on."""
+    summed, runs = np.concatenate([[0.0], np.cumsum(noisy)]), []
     for length in 2 ** np.arange(len(noisy).bit_length()):
+        if length > longest:
+            break
         evidence = (summed[length:] - summed[:-length]) / math.sqrt(length)
-        begin = int(np.argmax(evidence))
-        if evidence[begin] > clearest:
-            clearest, found = evidence[begin], (begin, begin + int(length))
-    return found
+        begin = np.flatnonzero(evidence > doubt * sigma)
+        runs.append(np.stack([evidence[begin], begin, begin + length - 1], axis=1))
+    evidence, begin, end = np.concatenate(runs).T
+    order = np.argsort(-evidence, kind="stable")
+    return evidence[order], begin[order].astype(np.int64), end[order].astype(np.int64)
+
+
+def _reach(begin: Ints, end: Ints) -> Pair:
+    """First and last bin of the first run and of all that do not overlap with what is reached before."""
+    low, high = begin[0], end[0]
+    for one in range(len(begin)):
+        if end[one] < low or begin[one] > high:
+            low, high = min(low, begin[one]), max(high, end[one])
+    return int(low), int(high)
 
 
 def _whole(starts: Floats) -> Floats:
@@ -268,24 +300,12 @@ def _occupied(noisy: Floats, sigma: float, longest: int) -> Pair | None:
     the values begin, and the one that begins last where they end. The doubt grows with the number of runs, so that
     empty bins alone hardly ever give evidence.
     """
-    summed = np.concatenate([[0.0], np.cumsum(noisy)])
     doubt = math.hypot(_EVIDENCE, math.sqrt(2 * math.log(len(noisy))))
-    runs = []  # evidence, begin, last bin
-    for length in 2 ** np.arange(len(noisy).bit_length()):
-        if length > longest:
-            break
-        evidence = (summed[length:] - summed[:-length]) / math.sqrt(length)
-        begin = np.flatnonzero(evidence > doubt * sigma)
-        runs.append(np.stack([evidence[begin], begin, begin + length - 1], axis=1))
-    evidence, begin, end = np.concatenate(runs).T
+    evidence, begin, end = _clear_runs(noisy, sigma, doubt, longest)
     if not len(evidence):
         return None
     if longest < len(noisy):
-        order = np.argsort(-evidence, kind="stable")  # from the clearest run on, all that do not overlap
-        low, high = begin[order[0]], end[order[0]]
-        for one in order:
-            if end[one] < low or begin[one] > high:
-                low, high = min(low, begin[one]), max(high, end[one])
+        low, high = _reach(begin, end)
         inner = (begin >= low) & (end <= high)
         evidence, begin, end = evidence[inner], begin[inner], end[inner]
     left = np.lexsort((-evidence, end))[0]  # the clearest of those that end first
@@ -293,31 +313,77 @@ def _occupied(noisy: Floats, sigma: float, longest: int) -> Pair | None:
     return int(begin[left]), int(end[right])
 
 
+def finer_starts(
+    starts: Floats, ends: Floats, noisy: Floats, evidence: float, sigma: float, n_rows: int, *, whole: bool
+) -> Floats:
+    """Starts of a grid of which bins that hold much are cut into parts: years, which are all in one. Post-processing.
+
+    Bins of a single point are not, nor those that lie next to 0, where numbers of all sizes are.
+    """
+    inner, outer = np.sort(np.abs([starts, ends]), axis=0)
+    wide = (ends - starts > (1.0 if whole else 1e-9 * outer)) & (outer <= 4 * inner)
+    parts = [
+        np.linspace(starts[one], ends[one], 2 ** int(math.log2(min(noisy[one] / sigma, _MOST_PARTS))) + 1)
+        for one in np.flatnonzero(wide & (noisy > max(evidence, _HEAVY * n_rows)))
+    ]
+    finer = np.concatenate([starts, *(part[1:-1] for part in parts)])
+    return np.unique(np.ceil(finer) + 0.0 if whole else finer)
+
+
+def look_twice(
+    columns: Sequence[Any],
+    count: Callable[[Sequence[Any]], Sequence[Ints]],
+    mechanism: GaussianMechanism,
+    noise: NoiseSource,
+    closer: Callable[[Any, Floats], Any],
+) -> list[tuple[Any, Floats, float, Floats]]:
+    """Release histograms of all columns twice; the second ones are finer where the first show that they have to be.
+
+    Returns each column as it was counted last, its noisy counts with their noise, and the first ones. Where both are
+    of the same bins, the counts are their mean.
+    """
+    counts = count(columns)
+    first = _released(counts, mechanism, noise)
+    finer = [closer(column, line) for column, line in zip(columns, first, strict=True)]
+    same = [new is column for new, column in zip(finer, columns, strict=True)]
+    second = _released(counts if all(same) else count(finer), mechanism, noise)
+    return [
+        (column, (a + b) / 2, mechanism.sigma / math.sqrt(LOOKS), a) if alike else (column, b, mechanism.sigma, a)
+        for column, a, b, alike in zip(finer, first, second, same, strict=True)
+    ]
+
+
+def _released(counts: Sequence[Ints], mechanism: GaussianMechanism, noise: NoiseSource) -> list[Floats]:
+    return np.split(mechanism.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
+
+
 def release_bins(
     columns: Sequence[Column],
-    counts: Sequence[Ints],
+    count: Callable[[Sequence[Column]], list[Ints]],
     mechanism: GaussianMechanism,
     noise: NoiseSource,
     n_bins: int,
     n_rows: int,
     evenly: bool = False,
 ) -> list[Column]:
-    """Columns of numbers with bins that one noisy histogram each has chosen, all of them in one release."""
-    noisy = np.split(mechanism.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
+    """Columns of numbers with bins that noisy histograms have chosen, those of all columns in two releases."""
     found: list[Column] = []
     hidden, cut, beyond = [], [], []
-    for column, histogram in zip(columns, noisy, strict=True):
-        assert isinstance(column, NumberColumn)
-        starts, high = (_even_bins if evenly else merged_grid)(
-            column.starts, column.high, histogram, mechanism.sigma, n_bins
-        )
-        if not _has_bounds(column.starts):
+
+    def closer(column: NumberColumn, line: Floats) -> NumberColumn:
+        return column.closer(line, mechanism.sigma, n_rows, evenly=evenly)
+
+    looks = look_twice(columns, count, mechanism, noise, closer)
+    for given, (column, histogram, sigma, first) in zip(columns, looks, strict=True):
+        assert isinstance(given, NumberColumn)
+        starts, high = (_even_bins if evenly else merged_grid)(column.starts, column.high, histogram, sigma, n_bins)
+        if not _has_bounds(given.starts):
             within = histogram[(column.starts >= starts[0]) & (column.starts <= high)]
-            if starts[0] == high == 0.0 and within.sum() <= _EVIDENCE * mechanism.sigma:
+            if starts[0] == high == 0.0 and within.sum() <= _EVIDENCE * sigma:
                 hidden.append(column.name)
-            elif within.sum() + 2 * mechanism.sigma * math.sqrt(len(within)) < n_rows / 2:
+            elif within.sum() + 2 * sigma * math.sqrt(len(within)) < n_rows / 2:
                 cut.append(f"{column.name!r} ({starts[0]:.3g} to {high:.3g})")
-            if is_out_of_scale(column.starts, histogram, _EVIDENCE * mechanism.sigma, n_rows):
+            if is_out_of_scale(given.starts, first, _EVIDENCE * mechanism.sigma, n_rows):
                 beyond.append(repr(column.name))
         starts = _whole(starts) if column.integer else starts
         found.append(replace(column, starts=starts, high=float(np.floor(high)) if column.integer else high))

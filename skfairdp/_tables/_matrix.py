@@ -1,5 +1,6 @@
 """Columns of a matrix of numbers as codes: single numbers, and blocks that are the one-hot code of a category."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -8,7 +9,7 @@ import pandas as pd
 from numpy.random import Generator
 from scipy.optimize import isotonic_regression
 
-from skfairdp._tables._columns import NumberColumn
+from skfairdp._tables._columns import NumberColumn, finer_starts
 from skfairdp._typing import Codes, Floats, Ints
 from skfairdp.schema import Category, Number, Schema, feature_places
 
@@ -19,6 +20,8 @@ _END_NOISE = 0.4
 _POWERS = 2.0 ** np.arange(-10, 41)
 _POINTS = np.array([-1.0, 0.0, 1.0])
 _IN_ONE = 0.9
+#: Bins that the noise hides one by one show together, in standard deviations of their noise.
+_OTHERS = 2.0
 _ENTRIES = 2**20  # of a matrix, put into the order of columns at a time
 _WIDTHS, _OCTAVES = 16, 20  # bins of equal width within bounds, and halvings of the range towards its anchor
 
@@ -34,6 +37,7 @@ class MatrixColumn:
     is_category: bool
     spread: tuple[Floats, Floats] | None = None
     name: str = ""
+    finer: Floats | None = None  # starts that take the place of the usual grid, and where the last of its bins ends
 
     @property
     def nullable(self) -> bool:
@@ -81,6 +85,8 @@ class MatrixColumn:
     @property
     def grid(self) -> Floats:
         """Starts of the bins that its numbers are first counted in: wider ones away from 0, or from the lower bound."""
+        if self.finer is not None:
+            return self.finer[:-1]
         if self.bounds is None:
             return _with_points(np.concatenate([-_POWERS, _POWERS]), _POINTS)
         low, high = self.bounds
@@ -92,7 +98,27 @@ class MatrixColumn:
         starts = np.ceil(starts) if self.is_whole else starts
         return _with_points(starts[(starts >= low) & (starts < high)], np.array([anchor]))
 
+    @property
+    def _ends(self) -> Floats:
+        """Of the bins of the grid."""
+        if self.finer is not None:
+            return self.finer[1:]
+        return np.append(self.grid[1:], 2 * self.grid[-1] if self.bounds is None else self.bounds[1] + self.is_whole)
+
     # ------------------------------------------------------------------ post-processing of released counts
+
+    def closer(self, noisy: Floats, evidence: float, sigma: float, n_rows: int) -> "MatrixColumn":
+        """The same on a finer grid where many rows show in one bin, from the first bin that shows to the last. Itself
+        where none does; where less than half of the rows show, or within bounds other bins together do as well."""
+        grid, ends, shown = self.grid, self._ends, noisy > evidence
+        others = noisy[~shown].sum() > _OTHERS * sigma * math.sqrt(len(grid))
+        if noisy[shown].sum() < n_rows / 2:
+            return self
+        if self.bounds is None or not others:
+            first, last = np.flatnonzero(shown)[[0, -1]]
+            grid, ends, noisy = (each[first : last + 1] for each in (grid, ends, noisy))
+        finer = finer_starts(grid, ends, noisy, evidence, sigma, n_rows, whole=self.is_whole)
+        return self if len(finer) == len(grid) else replace(self, finer=np.append(finer, ends[-1]))
 
     def settled(self, noisy: Floats, evidence: float, n_bins: int, n_rows: int) -> "MatrixColumn":
         """The same with about ``n_bins`` bins that hold equally much by the noisy counts of the grid.
@@ -103,18 +129,17 @@ class MatrixColumn:
         where the noise hides them, and as likely nearer to 0 or on its other side: the bins are then equally wide, as
         far as the furthest of these on both sides.
         """
-        grid = self.grid
-        ends = np.append(grid[1:], 2 * grid[-1] if self.bounds is None else self.bounds[1] + self.is_whole)
+        grid, ends = self.grid, self._ends
         occupied = np.flatnonzero(noisy > evidence)
         alone = occupied[ends[occupied] <= np.nextafter(grid[occupied], np.inf)]
-        if self.bounds is None:
+        if self.bounds is None and self.finer is None:
             if not len(occupied) or noisy[occupied].sum() < n_rows / 2:
                 reach = max(abs(grid[occupied[0]]), abs(ends[occupied[-1]])) if len(occupied) else 1.0
                 return self._evenly(-reach, reach, n_bins)
             first, last = occupied[0], occupied[-1]
             low, high = grid[first], grid[last] if last in alone else ends[last]
         else:
-            (low, high), first, last = self.bounds, 0, len(grid) - 1
+            (low, high), first, last = self.bounds or (grid[0], ends[-1]), 0, len(grid) - 1
             if n_rows <= evidence:
                 return self._evenly(low, high, n_bins)
             if not self.nullable:  # every row is in one of the bins
@@ -123,17 +148,23 @@ class MatrixColumn:
         reached[first + 1 : last + 2] = _reached(noisy[first : last + 1], evidence)
         reached[last + 2 :] = reached[last + 1]
         others = np.diff(reached)
+        if self.finer is not None and others.any():  # what shows closely does not reach as far as the first look says
+            held = np.flatnonzero(others)
+            low, high = grid[held[0]], min(high, ends[held[-1]] - self.is_whole)
         others[alone] = 0.0  # they have bins of their own: most rows may be there
         quantiles = _quantiles(grid, ends, others, n_bins)
         starts = np.unique(np.concatenate([[low], quantiles, grid[alone], ends[alone]]))
         settled = self._with_starts(starts[(starts >= low) & (starts <= high)], high)
         return replace(settled, spread=(np.append(grid, ends[-1]), reached))
 
-    def is_in_one_bin(self, noisy: Floats, evidence: float) -> bool:
+    @property
+    def is_in_one_bin(self) -> bool:
         """Whether nearly all numbers within bounds are between two starts of the grid, by its noisy counts."""
-        seen = np.where(noisy > evidence, noisy, 0.0)  # of the last bin the bound is a part
-        wide = np.diff(self.grid) > 1e-12 * np.abs(self.grid[1:])
-        return self.bounds is not None and bool(seen[:-1][wide].max(initial=0.0) > _IN_ONE * seen.sum())
+        if self.bounds is None or self.spread is None:
+            return False
+        starts, masses = self.spread[0][:-1], np.diff(self.spread[1])
+        wide = np.diff(starts) > 1e-12 * np.abs(starts[1:])  # of the last bin the bound is a part
+        return bool(masses[:-1][wide].max(initial=0.0) > _IN_ONE * masses.sum())
 
     def _evenly(self, low: float, high: float, n_bins: int) -> "MatrixColumn":
         return self._with_starts(np.linspace(low, high, n_bins + 1)[:-1], high)

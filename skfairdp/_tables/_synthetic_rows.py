@@ -13,13 +13,21 @@ from scipy.stats import norm
 from sklearn.base import BaseEstimator
 
 from skfairdp._tables._backend import RELATION, Layout, Model, Rows
-from skfairdp._tables._columns import drawn_cells, is_out_of_scale, on_simplex, say_close_together, say_out_of_scale
+from skfairdp._tables._columns import (
+    LOOKS,
+    drawn_cells,
+    is_out_of_scale,
+    look_twice,
+    on_simplex,
+    say_close_together,
+    say_out_of_scale,
+)
 from skfairdp._tables._counting import code_type
 from skfairdp._tables._marginals import MarginalsBackend, MarginalsPlan
 from skfairdp._tables._matrix import MatrixColumn, coded, grid_counts, number_column
 from skfairdp._typing import Floats, Ints
 from skfairdp._utils._sklearn import Interval
-from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu
+from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu, repeat
 
 #: Pairs of columns are scored up to this many columns: their number grows with the square.
 _MOST_IN_A_TREE = 100
@@ -157,8 +165,8 @@ class SyntheticRowsPlan:
 
     @property
     def bins(self) -> GaussianMechanism | None:
-        """For a first count of numbers in bins: a replaced row moves two counts in each column."""
-        return self._of(self.bins_share, math.sqrt(2 * len(self.numbers))) if self.numbers else None
+        """For a first count of numbers in bins, and a second: a replaced row moves two counts in each column."""
+        return self._of(self.bins_share / LOOKS, math.sqrt(2 * len(self.numbers))) if self.numbers else None
 
     @property
     def counts(self) -> GaussianMechanism | None:
@@ -204,13 +212,14 @@ class SyntheticRowsPlan:
     @property
     def event(self) -> DpEvent:
         """Everything that is released."""
-        extras = [mechanism.event for mechanism in (self.bins, self.counts) if mechanism is not None]
+        extras = [repeat(self.bins.event, LOOKS)] if self.bins else []
+        extras += [self.counts.event] if self.counts else []
         return compose(*extras, self.backend.event_at(self.scale))
 
     @property
     def releases(self) -> tuple[str, ...]:
         """The kinds of release, in words, for the ledger."""
-        words = ["first counts of numbers"] if self.bins else []
+        words = ["two first counts of numbers"] if self.bins else []
         words += ["counts of groups and labels"] if self.counts else []
         return (*words, *self.backend.releases)
 
@@ -235,17 +244,21 @@ class SyntheticRowsPlan:
         columns = list(self.columns)
         if self.bins is None:
             return columns
-        counts = grid_counts([columns[j] for j in self.numbers], X)
-        noisy = np.split(self.bins.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
+        numbers, n_rows, sigma = [columns[j] for j in self.numbers], self.layout.n_rows, self.bins.sigma
         # Above what noise reaches in any bin of any column, in one fit of ten thousand: one empty bin far out that is
         # taken for occupied would stretch a whole column.
-        evidence = float(norm.isf(1e-4 / sum(map(len, counts)))) * self.bins.sigma
+        evidence = float(norm.isf(1e-4 / sum(len(column.grid) for column in numbers)))
+
+        def closer(column: MatrixColumn, line: Floats) -> MatrixColumn:
+            return column.closer(line, evidence * sigma, sigma, n_rows)
+
+        looks = look_twice(numbers, lambda some: grid_counts(some, X), self.bins, noise, closer)
         beyond, close = [], []
-        for j, line in zip(self.numbers, noisy, strict=True):
-            if columns[j].bounds is None and is_out_of_scale(columns[j].grid, line, evidence, self.layout.n_rows):
-                beyond.append(columns[j].positions[0])
-            close += [columns[j].name] if columns[j].is_in_one_bin(line, evidence) else []
-            columns[j] = columns[j].settled(line, evidence, self.default_bins, self.layout.n_rows)
+        for j, (column, line, error, first) in zip(self.numbers, looks, strict=True):
+            if column.bounds is None and is_out_of_scale(columns[j].grid, first, evidence * sigma, n_rows):
+                beyond.append(column.positions[0])
+            columns[j] = column.settled(line, evidence * error, self.default_bins, n_rows)
+            close += [column.name] if columns[j].is_in_one_bin else []
         say_out_of_scale([f"column {position}" for position in beyond], number_column((0,)).grid)
         say_close_together(close)
         return columns

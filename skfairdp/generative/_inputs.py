@@ -237,10 +237,11 @@ class GeneratorData:
         assert isinstance(self.encoder, TableEncoder)
         return replace(self, encoder=self.encoder.on_wide_bins(n_bins))
 
-    @property
-    def fine_counts(self) -> list[Ints]:
+    def fine_counts(self, encoder: TableEncoder) -> list[Ints]:
         """Private: the histograms of columns whose bins have to be paid for."""
-        return self._first[0]
+        if encoder is self.encoder:
+            return self._first[0]
+        return replace(self, encoder=encoder)._first[0]
 
     @property
     def cell_counts(self) -> Ints:

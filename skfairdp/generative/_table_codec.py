@@ -1,7 +1,7 @@
 """Tables in and out: which columns are numbers or categories, what is known of them, what has to be paid for."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -118,6 +118,11 @@ class TableEncoder:
         columns = [one.on_wide_bins() if j in self.unsettled else one for j, one in enumerate(self.columns)]
         return replace(self, columns=tuple(columns), n_bins=n_bins or FEW_BINS, evenly=True)
 
+    def with_numbers(self, columns: Sequence[_tables.Column]) -> "TableEncoder":
+        """The same with other bins of the unsettled columns."""
+        new = dict(zip(self.unsettled, columns, strict=True))
+        return replace(self, columns=tuple(new.get(j, one) for j, one in enumerate(self.columns)))
+
     def fine_counts(self, table: _tables.Table) -> list[Ints]:
         """The fine histograms of the unsettled columns."""
         fine = [self.columns[j] for j in self.unsettled]
@@ -135,17 +140,22 @@ class TableEncoder:
         return [of[: column.n_values] for of, column in zip(counts, fine, strict=True)]
 
     def release_bins(
-        self, counts: list[Ints], mechanism: GaussianMechanism | None, noise: NoiseSource, n_rows: int
+        self,
+        count: Callable[["TableEncoder"], list[Ints]],
+        mechanism: GaussianMechanism | None,
+        noise: NoiseSource,
+        n_rows: int,
     ) -> "TableEncoder":
         """Release the fine histograms, where a plan has them, and merge their bins."""
         if mechanism is None:
             return self
         fine = [self.columns[j] for j in self.unsettled]
+
+        def counts(columns: Sequence[_tables.Column]) -> list[Ints]:
+            return count(self if columns is fine else self.with_numbers(columns))
+
         merged = _tables.release_bins(fine, counts, mechanism, noise, self.n_bins, n_rows, self.evenly)
-        columns = list(self.columns)
-        for j, column in zip(self.unsettled, merged, strict=True):
-            columns[j] = column
-        return replace(self, columns=tuple(columns), unsettled=())
+        return replace(self.with_numbers(merged), unsettled=())
 
     def encode(self, table: _tables.Table) -> NDArray[np.unsignedinteger[Any]]:
         """Codes of shape (n_rows, n_columns), of the smallest type that holds them, those of a column side by side."""
@@ -346,7 +356,7 @@ class UnitEncoder:
         """Nothing has to be paid for."""
         return []
 
-    def release_bins(self, counts: Any, mechanism: Any, noise: Any, n_rows: int) -> "UnitEncoder":
+    def release_bins(self, count: Any, mechanism: Any, noise: Any, n_rows: int) -> "UnitEncoder":
         """Bounds are public: nothing is released."""
         return self
 

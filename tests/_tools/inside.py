@@ -37,6 +37,7 @@ PLACES = {
     "_tables._interactions": "InteractionModel Levels Surprise sets_of",
     "_tables": "table_of",
     "_tables._backend": "GeneratorPlan Layout Rows",
+    "_tables._columns": "NumberColumn fine_grid finer_starts look_twice",
     "_tables._counting": "BinSearch code_type counted_pairs together",
     "_tables._declared": "as_entries as_numbers codes_of_entries Form",
     "_tables._marginals": "MarginalsPlan TreeModel joint_given_cells",

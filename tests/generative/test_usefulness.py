@@ -56,7 +56,7 @@ def fitted(model, table, **recording):
 @pytest.mark.parametrize("n", [60, 400, 1200])
 def test_tables_counts_and_the_look_together_cost_at_most_epsilon(n, epsilon):
     plan = planned(classifier(epsilon=epsilon), noise_table(n))
-    parts = [m.event for m in (plan.bins, plan.counts, plan.gain, plan.sums) if m is not None]
+    parts = [m.event for m in (plan.bins, plan.bins, plan.counts, plan.gain, plan.sums) if m is not None]
     together = compose(*parts, plan.backend.event_at(plan.scale))
     assert 0.98 * epsilon <= epsilon_of(together, 1e-5) <= epsilon
     _, record = fitted(classifier(epsilon=epsilon), noise_table(n), entropy=0)

@@ -345,7 +345,7 @@ def hidden_ranges(seed, n=1000, **settings):
 
 def test_a_row_beyond_the_sampled_ones_counts_as_the_nearest_within():
     """A student that follows its slopes a thousand times further than any row it learned from says nothing there."""
-    model, X, _ = hidden_ranges(2, teacher=LogisticTeachers(C=3.0))  # beside which there are no sums
+    model, X, _ = hidden_ranges(4, teacher=LogisticTeachers(C=3.0))  # beside which there are no sums
     sampled, (low, high) = model._lessons.public.X, model._lessons.limits
     assert (low <= sampled.min(axis=0)).all() and (high >= sampled.max(axis=0)).all()
     assert (np.maximum(-low, high) <= 2 * np.abs(sampled).max(axis=0)).all()
