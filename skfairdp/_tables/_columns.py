@@ -23,6 +23,7 @@ _WIDE = 16  # bins between bounds in which few rows are looked for
 _STEPS = 4  # bins per doubling where there are no bounds
 _EXPONENTS = (-30, 60)  # powers of two that an unbounded column is told apart between
 _EVIDENCE = 4.0  # standard deviations of noise that the outer bins must exceed to count as occupied
+_IN_ONE = 0.9  # of the rows in one bin are not told apart
 _OUT_OF_SCALE = 0.1  # of the rows hold numbers that are not told apart, where a fit says so
 #: Numbers are counted twice. A bin with more of the rows than this is cut, for the second time, into as many parts as
 #: it holds standard deviations of noise: powers of two up to the most.
@@ -189,12 +190,13 @@ def fine_grid(bounds: tuple[float, float] | None, integer: bool) -> tuple[Floats
     """Starts of the many bins that private numbers are counted in once, and the largest value of the last.
 
     Between bounds the bins have equal widths, and ever smaller ones towards 0 (or the lower bound, if 0 lies outside),
-    which has a bin of its own; without bounds they grow by a constant factor away from 0.
+    which has a bin of its own; without bounds they grow by a constant factor away from 0, and 1 and -1 have one too.
     """
     if bounds is None:
         powers = 2.0 ** (np.arange(_EXPONENTS[0] * _STEPS, _EXPONENTS[1] * _STEPS + 1) / _STEPS)
         low, high, anchor = -powers[-1], powers[-1], 0.0
-        starts = np.concatenate([-powers, powers])
+        flags = np.array([-1.0, 1.0])  # have a bin of their own
+        starts = np.concatenate([-powers, powers, np.nextafter(flags, np.inf)])
     else:
         low, high = bounds
         anchor = 0.0 if low <= 0 <= high else low
@@ -321,13 +323,18 @@ def finer_starts(
     Bins of a single point are not, nor those that lie next to 0, where numbers of all sizes are.
     """
     inner, outer = np.sort(np.abs([starts, ends]), axis=0)
-    wide = (ends - starts > (1.0 if whole else 1e-9 * outer)) & (outer <= 4 * inner)
+    wide = _wide(starts, ends, whole) & (outer <= 4 * inner)
     parts = [
         np.linspace(starts[one], ends[one], 2 ** int(math.log2(min(noisy[one] / sigma, _MOST_PARTS))) + 1)
         for one in np.flatnonzero(wide & (noisy > max(evidence, _HEAVY * n_rows)))
     ]
     finer = np.concatenate([starts, *(part[1:-1] for part in parts)])
     return np.unique(np.ceil(finer) + 0.0 if whole else finer)
+
+
+def _wide(starts: Floats, ends: Floats, whole: bool) -> Bools:
+    """Bins of more than a single point."""
+    return ends - starts > (1.0 if whole else 1e-9 * np.maximum(np.abs(starts), np.abs(ends)))
 
 
 def look_twice(
@@ -368,7 +375,7 @@ def release_bins(
 ) -> list[Column]:
     """Columns of numbers with bins that noisy histograms have chosen, those of all columns in two releases."""
     found: list[Column] = []
-    hidden, cut, beyond = [], [], []
+    hidden, cut, beyond, close = [], [], [], []
 
     def closer(column: NumberColumn, line: Floats) -> NumberColumn:
         return column.closer(line, mechanism.sigma, n_rows, evenly=evenly)
@@ -385,6 +392,9 @@ def release_bins(
                 cut.append(f"{column.name!r} ({starts[0]:.3g} to {high:.3g})")
             if is_out_of_scale(given.starts, first, _EVIDENCE * mechanism.sigma, n_rows):
                 beyond.append(repr(column.name))
+        ends = np.append(column.starts[1:], column.high + column.integer)
+        if crowd := crowded_bin(column.starts, ends, histogram, n_rows, whole=column.integer):
+            close.append(f"{column.name!r} ({crowd})")
         starts = _whole(starts) if column.integer else starts
         found.append(replace(column, starts=starts, high=float(np.floor(high)) if column.integer else high))
     if hidden:
@@ -400,6 +410,7 @@ def release_bins(
             UtilityWarning,
         )
     say_out_of_scale(beyond, fine_grid(None, False)[0])
+    say_close_together(close)
     return found
 
 
@@ -426,13 +437,20 @@ def say_out_of_scale(columns: Sequence[str], grid: Floats) -> None:
         )
 
 
+def crowded_bin(starts: Floats, ends: Floats, noisy: Floats, n_rows: int, *, whole: bool) -> str:
+    """Between what numbers nearly all rows are that have one bin, which is not of one point; "" where none has."""
+    held = np.where(_wide(starts, ends, whole), noisy, -np.inf)
+    fullest = int(held.argmax())
+    return f"{starts[fullest]:.6g} to {ends[fullest]:.6g}" if held[fullest] > _IN_ONE * n_rows else ""
+
+
 def say_close_together(columns: Sequence[str]) -> None:
-    """Within bounds that are far too wide numbers are told apart by where they are beside 0, or the lower bound."""
+    """Numbers are told apart by where they are beside 0 and by what parts of that show, and no more closely."""
     if columns:
         warn_caller(
-            f"Nearly all numbers of {', '.join(map(repr, columns))} are, by released counts, in a small part of the "
-            "bounds of their schema, where rows that are sampled hardly tell them apart. Narrow these bounds, if they "
-            "may be narrower by public knowledge, or take FairDPSGDClassifier.",
+            f"Nearly all numbers of {', '.join(columns)} are, by released counts, so close together that rows that are "
+            "sampled hardly tell them apart. Where it matters how they differ, shift and scale the column by public "
+            "numbers, narrow its bounds, if they may be narrower by public knowledge, or take FairDPSGDClassifier.",
             UtilityWarning,
         )
 

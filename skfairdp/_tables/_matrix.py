@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.random import Generator
 from scipy.optimize import isotonic_regression
 
-from skfairdp._tables._columns import NumberColumn, finer_starts
+from skfairdp._tables._columns import NumberColumn, crowded_bin, finer_starts
 from skfairdp._typing import Codes, Floats, Ints
 from skfairdp.schema import Category, Number, Schema, feature_places
 
@@ -19,7 +19,6 @@ _END_NOISE = 0.4
 #: Powers of two between which numbers without bounds are told apart, and values that have a bin of their own: flags.
 _POWERS = 2.0 ** np.arange(-10, 41)
 _POINTS = np.array([-1.0, 0.0, 1.0])
-_IN_ONE = 0.9
 #: Bins that the noise hides one by one show together, in standard deviations of their noise.
 _OTHERS = 2.0
 _ENTRIES = 2**20  # of a matrix, put into the order of columns at a time
@@ -157,14 +156,9 @@ class MatrixColumn:
         settled = self._with_starts(starts[(starts >= low) & (starts <= high)], high)
         return replace(settled, spread=(np.append(grid, ends[-1]), reached))
 
-    @property
-    def is_in_one_bin(self) -> bool:
-        """Whether nearly all numbers within bounds are between two starts of the grid, by its noisy counts."""
-        if self.bounds is None or self.spread is None:
-            return False
-        starts, masses = self.spread[0][:-1], np.diff(self.spread[1])
-        wide = np.diff(starts) > 1e-12 * np.abs(starts[1:])  # of the last bin the bound is a part
-        return bool(masses[:-1][wide].max(initial=0.0) > _IN_ONE * masses.sum())
+    def crowded(self, noisy: Floats, n_rows: int) -> str:
+        """Between what numbers nearly all are that have one bin of the grid, by its noisy counts; "" where none has."""
+        return crowded_bin(self.grid, self._ends, noisy, n_rows, whole=self.is_whole)
 
     def _evenly(self, low: float, high: float, n_bins: int) -> "MatrixColumn":
         return self._with_starts(np.linspace(low, high, n_bins + 1)[:-1], high)

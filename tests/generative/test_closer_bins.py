@@ -1,6 +1,7 @@
 """Numbers that lie close together far from 0: years, heights, scores. They are looked at twice, at no further cost."""
 
 import math
+import re
 import warnings
 
 import numpy as np
@@ -57,7 +58,24 @@ def test_numbers_in_a_small_part_of_their_bounds_teach(name, step):
     schema = Schema(columns={**numbers, "y": Category([0, 1]), "g": Category([0, 1])}, label="y", groups="g")
     table = pd.DataFrame(X, columns=COLUMNS).assign(y=y, g=groups)
     found, said = accuracy(name, table, y, groups, schema=schema)
-    assert found > 0.75 and not any("small part of the bounds" in one for one in said)
+    assert found > 0.75 and not any("so close together" in one for one in said)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_numbers_that_even_the_second_look_does_not_tell_apart_are_named(name):
+    X, y, groups = far_away(0.0, 1.0)
+    X[:, 1] = 1e6 + 0.01 * X[:, 1]
+    _, said = accuracy(name, X, y, groups, classes=[0, 1])
+    (told,) = [one for one in said if "so close together" in one]
+    assert re.match(r"Nearly all numbers of (column )?1 \([\d.e+]+ to [\d.e+]+\) are, by released counts", told)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_flags_that_most_rows_have_are_no_numbers_that_lie_close_together(name):
+    X, y, groups = far_away(0.0, 1.0)
+    X[:, 3] = np.arange(6000) % 20 > 0
+    _, said = accuracy(name, X, y, groups, classes=[0, 1])
+    assert not said
 
 
 def test_two_looks_cost_what_is_planned():
