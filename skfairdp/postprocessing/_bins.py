@@ -39,6 +39,9 @@ class RowsAside:
     guess: Any = None
     #: One row in so many is looked at.
     one_in: ClassVar[int] = HELD
+    #: How clearly a row's features speak for a group is told in up to so many ranges, while each leaves enough bins.
+    ranges: ClassVar[tuple[int, ...]] = (4, 3, 2)
+    enough_bins: ClassVar[int] = 4
 
     def _of(self, share: float) -> GaussianMechanism:
         return table_for(share * self.share, self.epsilon, self.delta, self.relation)
@@ -52,6 +55,16 @@ class RowsAside:
     def sizes(self) -> GaussianMechanism:
         """For the rows of each group, beside which the group is guessed."""
         return self._of(FOR_SIZES)
+
+    @property
+    def n_ranges(self) -> int:
+        """Kinds of each group that is guessed."""
+        return max(1, self.n_kinds // self.n_groups)
+
+    @property
+    def clearness(self) -> GaussianMechanism | None:
+        """For the rows by guessed group and by how clear the guess is; None where these are not told apart."""
+        return None
 
     @property
     def n_counted(self) -> float:
@@ -81,7 +94,12 @@ class BinsPlan(RowsAside):
     @property
     def histogram(self) -> GaussianMechanism:
         """For the scores by cell of the grid."""
-        return self._of(FOR_EDGES)
+        return self._of(FOR_EDGES / 2 if self.n_ranges > 1 else FOR_EDGES)
+
+    @property
+    def clearness(self) -> GaussianMechanism | None:
+        """For the rows by guessed group and by how clear the guess is; None where these are not told apart."""
+        return self._of(FOR_EDGES / 2) if self.n_ranges > 1 else None
 
     @property
     def table(self) -> GaussianMechanism:
@@ -116,7 +134,8 @@ class BinsPlan(RowsAside):
         tables = self.histogram.event, self.table.event, self.look.event
         if self.n_kinds == 1:
             return compose(*tables)
-        tables = compose(*tables, self.sizes.event)
+        told = () if self.clearness is None else (self.clearness.event,)
+        tables = compose(*tables, self.sizes.event, *told)
         return tables if self.guess is None else self.guess.event_with(tables)
 
     @property
@@ -124,6 +143,7 @@ class BinsPlan(RowsAside):
         """In words, for the ledger."""
         cells = "bin of the score" if self.guess is None else "guessed group, bin of the score"
         before = () if self.guess is None else ("noisy counts of groups", *self.guess.releases)
+        before += () if self.clearness is None else ("a noisy histogram of how clear guesses are",)
         return (
             *before,
             "a noisy histogram of scores",
@@ -179,15 +199,13 @@ def smoothed_counts(counts: Floats, edges: Floats, sigma: float) -> tuple[Floats
     table is not. With many rows the counts tell where the table is wrong, and win: this is an estimate of James and
     Stein, whose weight goes to one.
 
-    Bins of each kind of rows have a table of their own. Only released numbers are read, so that this is
-    post-processing.
+    Bins of each kind of rows have intercepts of their own, and slopes are those of all. Only released numbers are read,
+    so that this is post-processing.
     """
-    if len(counts) > len(edges) + 1:
-        tables = counts.reshape(-1, len(edges) + 1, *counts.shape[1:])
-        found = [smoothed_counts(table, edges, sigma) for table in tables]
-        return np.concatenate([table for table, _ in found]), float(np.mean([weight for _, weight in found]))
-    table = counts.reshape(len(counts), -1)
-    smooth = _smooth_table(table, _standard_scores(table, edges), sigma)
+    n_bins = len(edges) + 1
+    table, kinds = counts.reshape(len(counts), -1), np.arange(len(counts)) // n_bins
+    basis = np.column_stack([np.eye(kinds[-1] + 1)[kinds], _standard_scores(table, edges)])
+    smooth = _smooth_table(table, basis, sigma)
     apart = table - smooth
     squared = float(np.square(apart).sum())
     weight = max(0.0, 1.0 - sigma**2 * apart.size / squared) if squared > 0 else 1.0
@@ -197,7 +215,7 @@ def smoothed_counts(counts: Floats, edges: Floats, sigma: float) -> tuple[Floats
 def _standard_scores(table: Floats, edges: Floats) -> Floats:
     """Log-odds of the middle of each bin, with mean 0 and deviation 1 over the rows."""
     ends = np.concatenate([[0.0], edges, [1.0]])
-    odds = logit(np.clip((ends[:-1] + ends[1:]) / 2, _NEAREST, 1 - _NEAREST))
+    odds = np.resize(logit(np.clip((ends[:-1] + ends[1:]) / 2, _NEAREST, 1 - _NEAREST)), len(table))
     rows = np.maximum(table.sum(1), 0.0)
     if not rows.any():
         rows = np.ones(len(table))
@@ -205,15 +223,15 @@ def _standard_scores(table: Floats, edges: Floats) -> Floats:
     return np.asarray(centred / max(float(np.sqrt(np.average(np.square(centred), weights=rows))), 1e-6))
 
 
-def _smooth_table(table: Floats, scores: Floats, sigma: float) -> Floats:
+def _smooth_table(table: Floats, basis: Floats, sigma: float) -> Floats:
     """Least squares in units of what noise and sampling move a count by; a bin keeps the rows that it has."""
     rows = np.maximum(table.sum(1, keepdims=True), 0.0)
-    basis = np.stack([np.ones_like(scores), scores], axis=1)
-    ridge = np.repeat(_RIDGE, table.shape[1])
+    n_terms = basis.shape[1]
+    ridge = np.repeat([*[_RIDGE[0]] * (n_terms - 1), _RIDGE[1]], table.shape[1])
     variance = sigma**2 + rows / 4 + 1e-9
 
     def loss(flat: Floats) -> tuple[float, Floats]:
-        shares = softmax(basis @ flat.reshape(2, -1), axis=1)
+        shares = softmax(basis @ flat.reshape(n_terms, -1), axis=1)
         apart = rows * shares - table
         slope = apart / variance * rows
         of_odds = shares * (slope - (slope * shares).sum(1, keepdims=True))
@@ -221,7 +239,7 @@ def _smooth_table(table: Floats, scores: Floats, sigma: float) -> Floats:
         return float(value), (basis.T @ of_odds).ravel() + ridge * flat
 
     found = minimize(loss, np.zeros(len(ridge)), jac=True, method="L-BFGS-B").x
-    return np.asarray(rows * softmax(basis @ found.reshape(2, -1), axis=1))
+    return np.asarray(rows * softmax(basis @ found.reshape(n_terms, -1), axis=1))
 
 
 def words_of_noise(constraints: RateConstraints, counts: Any, *, changed: bool, rows: str, owner: str) -> str | None:

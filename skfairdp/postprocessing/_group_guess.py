@@ -6,7 +6,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import expit, logit, softmax
 
 from skfairdp._column_tables import Scaling, without_far_ends
 from skfairdp._inputs import TrainingData
@@ -15,7 +15,7 @@ from skfairdp._transport import FOR_TABLE, Transport, TransportPlan, ends_of
 from skfairdp._typing import Bools, Floats, Ints
 from skfairdp._usefulness import DOUBTFUL, default_net, gradient_noise
 from skfairdp._utils import PlainState, RandomStateLike, child_seeds, public_generator
-from skfairdp.postprocessing._bins import FOR_SIZES, HOPELESS, ROWS_BY_KIND, BinsPlan, RowsAside
+from skfairdp.postprocessing._bins import FOR_SIZES, GRID, HOPELESS, ROWS_BY_KIND, BinsPlan, RowsAside
 from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, compose
 from skfairdp.schema import Schema
 
@@ -32,12 +32,12 @@ CLEAR = 1.0
 FINER = 4
 #: Of the squared cost of a fit.
 FOR_GUESS = 0.5
-#: Of the odds beside sizes: then a guess is sure. With such rows apart the rules of the others, who may well be of
-#: another group, are their own; where noise leaves fewer bins than this for each kind, bins are worth more.
-SURE, ENOUGH_BINS = 0.9, 8
+#: Of the odds beside sizes: then a guess is sure.
+SURE = 0.9
 _NORM = 1.0  # clipping bound, as of a network that nothing holds to a constraint
 #: Where every step has to read all rows there are fewer of them, and each is as much longer.
 _STEPS, _LR = 100, 4.0
+_NOTHING, _CLEAREST = 1e-300, 1 - 1e-4  # of odds; above the latter nothing is told apart
 _DIGITS = 5  # of a probability: the last bits of single precision do not decide between two groups
 
 
@@ -53,6 +53,8 @@ class GuessedTransportPlan(TransportPlan, RowsAside):
 
     #: A distance takes more rows to know than a rate does.
     one_in: ClassVar[int] = 3
+    ranges: ClassVar[tuple[int, ...]] = (2,)
+    enough_bins: ClassVar[int] = 8
 
     @property
     def table(self) -> GaussianMechanism:
@@ -196,9 +198,9 @@ class GroupGuess(PlainState):
     Released, as the network and the sizes are.
     """
 
-    def __init__(self, module: Any, sizes: Floats, n_kinds: int) -> None:
+    def __init__(self, module: Any, sizes: Floats, ends: Floats) -> None:
         self.module, self.sizes = module, np.maximum(sizes, max(float(sizes.sum()), 1.0) / (100 * len(sizes)))
-        self.tells_sure = n_kinds > len(sizes)
+        self.ends = ends  # of each group's ranges of odds
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """None: a prediction calls nothing but the network."""
@@ -210,8 +212,9 @@ class GroupGuess(PlainState):
 
         membership = np.nan_to_num(softmax(predict_logits(self.module, np.asarray(X)), axis=1)).round(_DIGITS)
         odds = membership / self.sizes
-        groups = np.asarray(odds.argmax(axis=1))
-        return 2 * groups + (odds.max(axis=1) > SURE * odds.sum(axis=1)) if self.tells_sure else groups
+        groups, clearness = odds.argmax(axis=1), odds.max(axis=1) / np.maximum(odds.sum(axis=1), _NOTHING)
+        n_ranges = self.ends.shape[1] + 1
+        return np.asarray(n_ranges * groups + (clearness[:, None] > self.ends[groups]).sum(axis=1))
 
     def kinds_of(self, features: Floats, places: Ints) -> Ints:
         """The kind of every row, each a function of its own row and place; 0 where the network fails."""
@@ -275,9 +278,8 @@ def with_guess(plan: Plan, data: TrainingData, schema: Schema | None, owner: str
 
     assert data.domain is not None
     n_rows, n_groups = plan.n_rows, len(data.domain)
-    of_bins = replace(plan, share=1 - FOR_GUESS, n_kinds=2 * n_groups)
-    if of_bins.n_bins < ENOUGH_BINS:
-        of_bins = replace(of_bins, n_kinds=n_groups)
+    several = (replace(plan, share=1 - FOR_GUESS, n_kinds=n * n_groups) for n in (*plan.ranges, 1))
+    of_bins = next(one for one in several if one.n_bins >= plan.enough_bins or one.n_kinds == n_groups)
     if n_groups < 2 or of_bins.snr_too_low:
         return plan
     cost: tuple[float, float] = (plan.epsilon, plan.delta)
@@ -316,8 +318,26 @@ def guessed_kinds(
     assert units.groups is not None
     taught = replace(units, X=units.X[~held], y=units.y[~held], groups=units.groups[~held])
     sizes = plan.sizes.release(np.bincount(units.groups[~held], minlength=plan.n_groups), noise)
-    guess = GroupGuess(plan.guess.trained(network, taught, places[~held], plan.n_rows, noise), sizes, plan.n_kinds)
-    return guess, guess.kinds_of(units.X, places)
+    module = plan.guess.trained(network, taught, places[~held], plan.n_rows, noise)
+    n_groups, n_ranges = plan.n_groups, plan.n_ranges
+    if plan.clearness is None:
+        guess = GroupGuess(module, sizes, np.full((n_groups, n_ranges - 1), SURE))
+        return guess, guess.kinds_of(units.X, places)
+    levels = expit(np.linspace(logit(1 / n_groups), logit(_CLEAREST), GRID)[1:])
+    fine = GroupGuess(module, sizes, np.tile(levels, (n_groups, 1))).kinds_of(units.X, places)
+    counts = np.bincount(fine[~held], minlength=n_groups * GRID)
+    found = plan.clearness.release(counts, noise).reshape(n_groups, GRID)
+    ends = np.stack([_even_ends(line, n_ranges) for line in found])
+    groups, cells = np.divmod(fine, GRID)
+    kinds = n_ranges * groups + (cells[:, None] > ends[groups]).sum(axis=1)
+    return GroupGuess(module, sizes, levels[ends]), kinds
+
+
+def _even_ends(noisy: Floats, n_ranges: int) -> Ints:
+    """Last cells of ranges, but for the last one, that hold about as many rows each."""
+    seen = np.cumsum(np.maximum(noisy, 0.0))
+    wanted = np.arange(1, n_ranges) / n_ranges * max(float(seen[-1]), 1e-9)
+    return np.minimum(np.searchsorted(seen, wanted), len(noisy) - 2)
 
 
 def _with_tables(event: DpEvent, scaling: Scaling | None) -> DpEvent:

@@ -45,7 +45,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     **Guarantee.** (ε, δ)-differential privacy for one *record* of the rows given to ``fit``: its features, label and
     group. Three noisy tables of counts are released: the scores, by which bins are chosen, the rows by bin of the
     score, group and label, and the answers to rows kept aside, by group and label. Where the group is guessed, noisy
-    gradients of the network that guesses it and the sizes of the groups are released before, within the same ε.
+    gradients of the network that guesses it, the sizes of the groups and a histogram of how clear guesses are come
+    before, within the same ε.
     Everything after that is post-processing. The fitted object holds the classifier as well, so ``privacy_``
     **composes the classifier's own guarantee with that of this fit**, wherever it has a ``privacy_``: that covers
     people who are in the rows of both fits; people in one of them only have less at stake. The ledger is charged for
@@ -73,7 +74,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     group_at_prediction : bool, default=False
         Let ``predict`` and ``score`` read the group of each row. Without it **the group is guessed from the
         features**, by a network that the fit trains on the same rows for half of its squared cost, and each guess has
-        a rule of its own; with little noise, also each guess that is sure. Rules by a guess may favour lower scores
+        a rule of its own, or up to four by how clear it is, as noise allows. Rules by a guess may favour lower scores
         over higher ones. By public numbers there is no guess, but one rule by the score alone, which pays for parity
         with much accuracy: of few rows, with a small ε, of many groups, and of rows in chunks.
     {groups, sensitive_columns, schema}
@@ -94,8 +95,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         What the answers are chosen by: the counts, drawn towards a smooth table as far as their noise explains the
         difference. The counts themselves where noise is small.
     answers_ : ndarray of shape (n_rules, n_bins)
-        The chance that a bin is answered by the second class. One rule for each group, known or guessed; two where
-        guesses that are sure have their own; or one for all rows.
+        The chance that a bin is answered by the second class. One rule for each group, known or guessed; up to four
+        where guesses are told apart by how clear they are, from the least clear on; or one for all rows.
     violation_ : float
         By how much the answers break the worst constraint on the smoothed counts; 0 where all of them hold.
     {judged}

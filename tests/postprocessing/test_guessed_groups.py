@@ -89,11 +89,13 @@ def test_a_small_group_is_guessed_where_features_speak_for_it_more_than_its_size
     with torch.no_grad():
         logits.weight.copy_(torch.tensor([[0.0], [1.0]]))
         logits.bias.copy_(torch.tensor([0.0, 0.0]))
-    guess = GroupGuess(logits.double(), np.array([900.0, 100.0]), 4)
+    guess = GroupGuess(logits.double(), np.array([900.0, 100.0]), np.full((2, 1), 0.9))
     # the odds of the second group are e^x, and nine times as much beside its size
     np.testing.assert_array_equal(guess.predict(np.array([[-6.0], [-2.3], [-2.1], [0.5]])), [1, 0, 2, 3])
     assert guess.predict(np.array([[np.nan]])).tolist() == [0]
-    assert (GroupGuess(logits, np.array([-5.0, 10.0]), 2).sizes > 0).all()  # noise may leave less than nothing
+    assert (
+        GroupGuess(logits, np.array([-5.0, 10.0]), np.zeros((2, 0))).sizes > 0
+    ).all()  # noise may leave less than nothing
 
 
 # ---- where it is not done ----------------------------------------------------------------------------------------
@@ -112,7 +114,7 @@ def test_where_public_numbers_speak_against_it_there_is_one_rule_or_one_for_each
     assert len(plan.releases) == 3
 
 
-def test_hidden_units_and_sure_guesses_come_where_noise_leaves_room():
+def test_hidden_units_and_ranges_of_clear_guesses_come_where_noise_leaves_room():
     def plan(n, **options):
         model = made(**options)
         rows = np.arange(n) % len(X)
@@ -120,7 +122,23 @@ def test_hidden_units_and_sure_guesses_come_where_noise_leaves_room():
 
     few, many = plan(1500, epsilon=1.0), plan(40_000, epsilon=2.0)
     assert (few.guess.net.hidden, many.guess.net.hidden) == ((), (64,))
-    assert (few.n_kinds, many.n_kinds) == (2, 4) and many.n_bins >= 8
+    assert (few.n_kinds, many.n_kinds) == (2, 8) and many.n_bins >= 4
+    assert few.clearness is None and many.clearness.sigma == many.histogram.sigma > few.histogram.sigma / 10
+
+
+def test_kinds_of_rows_to_come_are_those_that_were_counted_about_equally_many_of_each():
+    with recording_noise(0) as record:
+        fair = fitted(epsilon=3.0)
+    plan = fair._plan(fair._read(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN]))
+    (seen,) = [one for one in record.of(GaussianMechanism) if np.size(one.output) == plan.n_groups * GRID]
+    counted = fair.counts_.sum(axis=(1, 2)).reshape(plan.n_kinds, -1).sum(axis=1)
+    assert plan.n_ranges == 2 and np.sum(seen.value) == counted.sum()
+    np.testing.assert_array_equal(np.reshape(seen.value, (2, GRID)).sum(axis=1), counted.reshape(2, 2).sum(axis=1))
+    share = counted.reshape(2, 2) / counted.reshape(2, 2).sum(axis=1, keepdims=True)
+    assert share.min() > 0.4
+    rows = np.arange(len(X[TRAIN]))
+    there = np.bincount(fair._guesses.kinds_of(X[TRAIN], rows), minlength=plan.n_kinds) / len(rows)
+    np.testing.assert_allclose(there, counted / counted.sum(), atol=0.03)
 
 
 # ---- the guarantee -----------------------------------------------------------------------------------------------
@@ -140,7 +158,8 @@ def test_all_releases_together_cost_epsilon_and_are_those_that_are_planned(relat
     assert entry.event == plan.event and entry.releases == plan.releases
     tables = plan.guess.scaling.tables
     columns = [tables.counts] * tables.rounds
-    wanted = [plan.sizes, *columns, *[step.sums] * step.steps, plan.histogram, plan.table, plan.look]
+    told = [] if plan.clearness is None else [plan.clearness]
+    wanted = [plan.sizes, *columns, *[step.sums] * step.steps, *told, plan.histogram, plan.table, plan.look]
     assert [release.mechanism for release in record.of(GaussianMechanism)] == wanted
     assert (step.sampling_probability == 1) == (relation is REPLACED)
 
