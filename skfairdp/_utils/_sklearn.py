@@ -16,6 +16,7 @@ from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_features as n_columns
 
+from skfairdp._utils._numeric import global_generators_kept
 from skfairdp._utils._plain_state import PlainState
 
 __all__ = ["HasMethods", "Interval", "StrOptions", "n_columns", "take_rows"]
@@ -172,7 +173,8 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         before = dict(vars(self))
         vars(self).pop("_fitted_with", None)
         try:
-            with config_context(assume_finite=False), np.errstate(all="warn", under="ignore"):
+            state = np.errstate(all="warn", under="ignore")
+            with config_context(assume_finite=False), state, global_generators_kept():
                 result = fit(self, *args, **named)
             vars(self)["_fitted_with"] = {name: vars(self)[name] for name in self._read_after_fit & vars(self).keys()}
             return result

@@ -27,8 +27,8 @@ _NOISE = 0.03
 #: Beyond the outermost quantiles amounts reach so many steps between quantiles further.
 _TAIL = 1.5
 #: Standard deviations of a cell that all rows are, so that quantiles are known; for up to so many times the usual share
-#: of the squared cost, or where nothing but the constant is worth asking for, so many.
-_SEEN, _MOST, _ALL = 40.0, 6.0, 6.5
+#: of the squared cost, or where nothing but the constant is worth asking for, so many: bins and counts get a tenth.
+_SEEN, _MOST, _ALL = 40.0, 6.0, 5.5
 #: Noise of tables above which a learner of amounts is never better than the constant: less than classes can bear.
 _HOPELESS = 0.04
 #: Of the squared cost, at most, for the mean of amounts; of that of a fit of the constant alone.

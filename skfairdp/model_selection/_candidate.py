@@ -258,7 +258,10 @@ class Candidate:
         release = inner.privacy_.own.release if hasattr(inner, "privacy_") else None
         inner.privacy_ = spent
         for part in _parts_of(fitted, {}):
-            if isinstance(stated := vars(part).get("privacy_"), PrivacySpent) and stated.own.release == release:
+            if (
+                isinstance(stated := getattr(part, "__dict__", {}).get("privacy_"), PrivacySpent)
+                and stated.own.release == release
+            ):
                 part.privacy_ = spent
         return fitted.set_params(**{self.name: self.parameter("ledger")})
 
@@ -290,4 +293,4 @@ def _parts_of(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
     ):
         seen[id(value)] = value
         yield value
-        yield from _parts_of(list(vars(value).values()), seen)
+        yield from _parts_of(list(getattr(value, "__dict__", {}).values()), seen)  # a compiled tree has none

@@ -302,3 +302,18 @@ def test_it_is_cloned_and_pickled():
     model = fitted(LinearRegression(), epsilon=3.0)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X[TEST]), model.predict(X[TEST]))
     assert not hasattr(clone(model), "generator_")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("n_columns", [3, 9])
+@pytest.mark.parametrize("groups", [None, [0, 1, 2]])
+def test_there_is_a_plan_for_any_number_of_rows_and_any_epsilon(groups, n_columns):
+    """Where nothing but the constant was worth asking for, what asked for it cost more than there was."""
+    rng = np.random.default_rng(0)
+    X, y, of = rng.normal(size=(3000, n_columns)), rng.normal(size=3000), rng.integers(3, size=3000)
+    given = {"bounds": (-5, 5), "bounds_y": (-5, 5), "dtypes": float, "groups": groups}
+    for n in (50, 200, 300, 500, 1000, 3000):
+        named = {} if groups is None else {"sensitive_features": of[:n]}
+        for epsilon in (0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0):
+            planned = SyntheticDataRegressor(epsilon=epsilon, **given).planned_privacy(X[:n], y[:n], **named)
+            assert planned.epsilon <= epsilon
