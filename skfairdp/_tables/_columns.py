@@ -334,7 +334,7 @@ def finer_starts(
 
 def _wide(starts: Floats, ends: Floats, whole: bool) -> Bools:
     """Bins of more than a single point."""
-    return ends - starts > (1.0 if whole else 1e-9 * np.maximum(np.abs(starts), np.abs(ends)))
+    return ends - starts > (1.0 if whole else np.maximum(_TINY, 1e-9 * np.maximum(np.abs(starts), np.abs(ends))))
 
 
 def look_twice(

@@ -279,3 +279,19 @@ def test_a_column_of_no_usual_kind_is_blamed_itself_before_anything_is_paid(of_c
     with pytest.raises(ValueError, match=said) as problem:
         model.fit(X, y, sensitive_features=s)
     assert "estimator" not in str(problem.value) and not ledger.entries
+
+
+@pytest.mark.parametrize("masked", [0, 1])
+@pytest.mark.parametrize("dtype", [float, int])
+def test_a_masked_entry_counts_as_missing_and_stops_nothing(masked, dtype):
+    """One of one record made a fit fail that went on without it."""
+    rng = np.random.default_rng(0)
+    mask = np.arange(1500).reshape(500, 3) < masked
+    X = np.ma.array((3 * rng.normal(size=(500, 3))).astype(dtype), mask=mask)
+    given = {"bounds": (-9, 9), "dtypes": float, "classes": [0, 1], "groups": [0, 1], "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        generator = PFGuardGenerator(epsilon=1.0, **given).fit(
+            X, rng.integers(2, size=500), sensitive_features=rng.integers(2, size=500)
+        )
+    assert generator.sample(100).shape == (100, 3)

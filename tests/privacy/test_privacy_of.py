@@ -133,10 +133,11 @@ def test_what_only_hands_rows_on_is_not_named(model):
 
 
 @pytest.mark.filterwarnings("ignore:.*is fitted on folds of Stratified")
-def test_a_search_with_a_ledger_counts_its_folds():
+def test_a_search_with_a_ledger_counts_its_folds_and_tells_of_its_choice():
     ledger = PrivacyLedger()
     search = GridSearchCV(pate(ledger=ledger), {"epsilon": [0.5, 1.0]}, cv=2).fit(X, Y)
-    spent = privacy_of(search)
+    with pytest.warns(PrivacyLeakWarning, match="the choice of GridSearchCV by scores of the rows that it held out"):
+        spent = privacy_of(search)
     assert len(ledger.entries) == 5
     assert (
         spent.epsilon == pytest.approx(ledger.epsilon_spent) and spent.epsilon > search.best_estimator_.epsilon_spent_
