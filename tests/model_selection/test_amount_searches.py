@@ -108,7 +108,8 @@ def test_folds_cut_exposures_as_rows_and_scores_compare_by_them(kind, monkeypatc
     monkeypatch.setattr(FairDPSGDRegressor, "fit", fit)
     model = network(loss="poisson", bounds=(0, 60), epsilon=8.0)
     search = kind(model, {"max_grad_norm": [1.0, 2.0]}, score_epsilon=500.0, random_state=0)
-    search = search.fit(X, counts, exposure=years, **ROWS)
+    with recording_noise(entropy=0):  # of two trials one may be far off by chance
+        search = search.fit(X, counts, exposure=years, **ROWS)
     assert all(alike for _, alike in seen) and min(n for n, _ in seen) < N
     winner = search.best_estimator_
     exact = winner.score(X, counts, exposure=years)
