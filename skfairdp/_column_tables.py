@@ -9,6 +9,8 @@ from scipy.stats import norm
 
 from skfairdp._inputs import TrainingData
 from skfairdp._typing import Bools, Floats
+from skfairdp._utils import warn_caller
+from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 from skfairdp.schema import NumberPlace, Schema, number_places
 
@@ -221,6 +223,22 @@ class Scaling:
         else:
             told_apart = 0.0 if self.tables is None else 2.0 ** (8 * OCTAVES / CELLS**self.tables.rounds) - 1
             layer.set_knots(*_ranges(knots, outer, told_apart))
+            _warn_of_points(knots, outer, told_apart)
+
+
+def _warn_of_points(knots: Floats, outer: int, told_apart: float) -> None:
+    """Say where numbers lie far from 0 and so close together that a network sees next to one number."""
+    low, high = knots[:, outer], knots[:, KNOTS - 1 - outer]
+    reach = np.maximum(np.abs(low), np.abs(high))
+    is_point = (high - low <= told_apart * reach) & (reach > LEFT_TO)
+    close = [f"{j} ({low[j]:.4g} to {high[j]:.4g})" for j in np.flatnonzero(is_point)]
+    if close:
+        warn_caller(
+            f"Nearly all numbers of column {', '.join(close)} are, by released counts, so close together beside their "
+            "size that a network may hardly tell them apart. Where it matters how they differ, subtract a public "
+            "number that is near them, or give bounds by a schema.",
+            UtilityWarning,
+        )
 
 
 def scaled_by_public_rows(net: "Net", X: Any, n_classes: int) -> tuple[Any, Any]:

@@ -1,6 +1,7 @@
 """Where the numbers of a table lie: three noisy tables within ε, and no bounds so wide that a network sees nothing."""
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -270,3 +271,19 @@ def test_columns_are_not_put_far_away_by_noise_where_rows_are_few_for_epsilon():
     assert far <= 6  # these seeds: 5
     thousands = few.release(1000 + X, NoiseSource(0))
     assert (np.abs(thousands[:, 3:5]) > 100).mean() > 0.8  # and what is far stays there
+
+
+@pytest.mark.parametrize(
+    ("offset", "spread", "is_told"), [(1.7e9, 1e4, True), (1980.0, 15.0, False), (0.0, 1.0, False)]
+)
+def test_numbers_that_a_network_does_not_tell_apart_are_named(offset, spread, is_told):
+    """Seconds of one day: the network saw one number, and the fit did not say so."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2))
+    y = (X.sum(axis=1) > 0).astype(int)
+    X[:, 1] = offset + spread * X[:, 1]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        FairDPSGDClassifier(lam=0.0, classes=[0, 1], random_state=0).fit(X, y)
+    told = [str(one.message) for one in said if "so close together" in str(one.message)]
+    assert len(told) == is_told and all(one.startswith("Nearly all numbers of column 1 (1.") for one in told)
