@@ -10,8 +10,16 @@ from sklearn.base import BaseEstimator
 
 from skfairdp import _rows, _utils, schema as schemas
 from skfairdp._inputs import _table
-from skfairdp._inputs._data import PublicRows, TrainingData, note_subject_column, subject_given
-from skfairdp._inputs._table import parameter_of, read_classes, read_groups_like, read_private_groups
+from skfairdp._inputs._table import (
+    PublicRows,
+    TrainingData,
+    note_subject_column,
+    parameter_of,
+    read_classes,
+    read_groups_like,
+    read_private_groups,
+    subject_given,
+)
 from skfairdp._rows import RowSource, Subjects
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import Array, Floats, Ints, Objects

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from skfairdp._networks import Total
 from skfairdp._typing import Array, Floats, Ints
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.lagrangian._dual_ascent import followed_scores
-from skfairdp.lagrangian._one_network import ROUNDING, OneNetwork
+from skfairdp.lagrangian._dual_ascent import ROUNDING, OneNetwork, followed_scores
 
 Floats32 = NDArray[np.float32]
 
