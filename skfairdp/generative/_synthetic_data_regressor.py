@@ -169,7 +169,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         {returns_self}
         """
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
-        generator, problem = self._generator(), None
+        generator = self._generator()
         self._hand_on(generator)
         learner, with_groups = self._another_learner()
         self._rehearse(learner, with_groups, data)
@@ -180,11 +180,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         with generator._spend(plan, data.reads, holder=self) as noise:
             data, (self.y_center_, self.y_spread_) = target.release(data, noise, type(self).__name__)
             generator._learn(data, generator._release(data, plan, noise, rng), rng)
-            self._adopt(generator, data)
-            try:
-                self._learn(learner, with_groups)  # synthetic rows only
-            except Exception as error:
-                problem = error
+            problem = self._taught(generator, data, learner, with_groups)
             if target.look is not None:
                 ahead = self._looked_at(target, X, data, noise, has_learned=problem is None)
         # Released values only from here on.

@@ -247,9 +247,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         return None if self.schema is not None else getattr(self.estimator, "classes_", None)
 
     def _fitted_estimator(self) -> Any:
-        if self.estimator is None:
-            raise ValueError(f"{_OWNER} needs a fitted classifier: give one with the 'estimator' parameter.")
-        return inputs.fitted_classifier(self.estimator, owner=_OWNER)
+        return inputs.fitted(self.estimator, _OWNER)
 
     def _check_settings(self) -> None:
         self._validate_params()
