@@ -66,7 +66,6 @@ def read_numbers_of(estimator: Any, data: TrainingData, dtype: Any, chosen: Ints
     """Check all rows of a source of which everything but the groups is public, and keep them as numbers of a
     network.
     """
-    assert data.source is not None
     schema: Any = schemas.schema_of(estimator)
     owner, verbose = type(estimator).__name__, getattr(estimator, "verbose", 0)
     n_rows, n_features = data.X.shape

@@ -75,16 +75,14 @@ class AmountLevels:
 class AmountForm(SampleForm):
     """Samples whose labels are amounts."""
 
-    amounts: AmountLevels | None = field(default=None)
+    amounts: AmountLevels | Any = field(default=None)
 
     def placed(self, codes: Ints, rng: Generator) -> Any:
         """Amounts of sampled rows."""
-        assert self.amounts is not None
         return self.amounts.drawn(codes, rng)
 
     def decode_labels(self, codes: Array) -> Any:
         """The same in the container that fit was given."""
-        assert self.labels_form is not None
         return codes if self.labels_form.container == "array" else pd.Series(codes, name=self.labels_form.names[0])
 
 
@@ -154,7 +152,6 @@ class AmountTables:
     def release(self, data: GeneratorData, noise: NoiseSource, owner: str) -> tuple[GeneratorData, tuple[float, float]]:
         """Release where amounts lie. Data whose labels are classes of amounts, and the middle and spread of amounts."""
         low, high = self.bounds
-        assert data.amounts is not None
         knots = low + (np.arange(8) + 0.5) / 8 * (high - low)
         mean, spread = (low + high) / 2, (high - low) / 4
         if self.tables is not None:

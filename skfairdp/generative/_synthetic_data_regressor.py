@@ -197,7 +197,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         self, target: AmountTables, X: Any, data: GeneratorData, noise: NoiseSource, *, has_learned: bool
     ) -> float:
         """Release by how much the learner is ahead of the constant."""
-        assert target.look is not None and data.amounts is not None
+        assert target.look is not None
         by_place = replace(data, cells=np.arange(len(data.cells)))
         rows, of, places = by_place.looked_at(target.look.n_rows)
         predicted = self._asked(X, rows, places) if has_learned else np.full(len(of), np.nan)

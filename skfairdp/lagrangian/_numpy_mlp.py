@@ -293,7 +293,6 @@ class NumpyMLPTraining(OneNetwork):
             self.mean += (self.vector - self.mean) / np.float32(t - self.first_averaged + 1)
 
     def _released(self, rows: Tensor, *, with_loss: bool = False) -> Tensor:
-        assert self.gradient is not None
         if self.from_sample:
             return super()._released(rows, with_loss=with_loss)
         with threadpool_limits(limits=self.n_threads):  # products of thousands of rows

@@ -257,7 +257,6 @@ class GuessPlan:
 
     def trained(self, network: "Network", units: TrainingData, places: Ints, n_places: int, noise: NoiseSource) -> Any:
         """Train on one row of each unit, at its public place; at the other places there is nobody."""
-        assert units.groups is not None
         if self.scaling is not None:
             self.scaling.settle(network.scales, units.X, noise)
         of_each = np.full((n_places, 1), -1)
@@ -273,7 +272,6 @@ def with_guess(plan: Plan, data: TrainingData, schema: Schema | None, owner: str
     """
     from skfairdp._networks import DPStep, as_net
 
-    assert data.domain is not None
     n_rows, n_groups = plan.n_rows, len(data.domain)
     of_bins = replace(plan, share=1 - FOR_GUESS, n_kinds=2 * n_groups)
     if of_bins.n_bins < ENOUGH_BINS:
@@ -313,7 +311,6 @@ def guessed_kinds(
     """What guesses the group, taught by rows that are not held; and the kind of every row by it."""
     if network is None:
         return None, np.zeros(len(places), dtype=np.int64)
-    assert units.groups is not None
     taught = replace(units, X=units.X[~held], y=units.y[~held], groups=units.groups[~held])
     sizes = plan.sizes.release(np.bincount(units.groups[~held], minlength=plan.n_groups), noise)
     guess = GroupGuess(plan.guess.trained(network, taught, places[~held], plan.n_rows, noise), sizes, plan.n_kinds)

@@ -182,7 +182,6 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         plan = self._plan(data)
         model = self._fitted_estimator()
-        assert data.groups is not None and data.domain is not None
         blind = isinstance(plan, guessing.GuessedTransportPlan)
         network = guessing.guessing_network(plan, data, self.random_state, type(self).__name__) if blind else None
         transport: Transport | guessing.GuessedTransport
@@ -268,7 +267,6 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         return data
 
     def _plan(self, data: _inputs.TrainingData, relation: NeighboringRelation | None = None) -> TransportPlan:
-        assert data.domain is not None
         if not 2 <= len(data.domain) <= _MOST_GROUPS:
             raise ValueError(
                 f"{type(self).__name__} compares every two groups, and got {len(data.domain)}: at least 2, and at most "
