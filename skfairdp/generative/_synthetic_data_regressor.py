@@ -22,7 +22,7 @@ from skfairdp._teachers import check_fair_learner, rehearse_learner, takes_group
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, SubjectLike, Values
 from skfairdp._utils import RandomStateLike, public_generator, silence
 from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
-from skfairdp.generative._amounts import AmountTables, n_amount_classes, with_amounts
+from skfairdp.generative._amounts import AmountTables, with_amounts
 from skfairdp.generative._inputs import GeneratorData
 from skfairdp.generative._synthetic_learner import GENERATOR_CONSTRAINTS, LearnsSyntheticRows
 from skfairdp.generative._table_codec import TableCodec
@@ -239,7 +239,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         refuse_chunks(type(self).__name__, X=X)
         data = super()._read(X, y, **given)
         name = None if self.schema is None else self.schema.label
-        return with_amounts(data, y, n_amount_classes(data.layout, self.epsilon, self.delta), name)
+        return with_amounts(data, y, self.epsilon, self.delta, name)
 
     def _plan(self, data: Any) -> GeneratorPlan:
         generator = self._generator()
