@@ -4,22 +4,19 @@ An estimator is asked here for its constructor parameters (``schema``, or ``clas
 ``sensitive_columns``; ``public_data``) and its name, and gets the attributes that scikit-learn's validation sets.
 """
 
+from skfairdp._inputs._data import PublicRows, TrainingData, note_subject_column, subject_given
 from skfairdp._inputs._table import (
-    PublicRows,
-    TrainingData,
     amount_bounds,
     amounts_of,
     check_public_columns,
     groups_to_come,
     groups_twice,
-    note_subject_column,
     read_amounts,
     read_classes,
     read_features,
     read_labels,
     read_private_groups,
     read_unprotected,
-    subject_given,
     warn_of_other_units,
     without_subject,
 )

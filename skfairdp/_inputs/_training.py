@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator
 
 from skfairdp import _rows, _utils, schema as schemas
 from skfairdp._inputs import _table
-from skfairdp._inputs._table import PublicRows, TrainingData, read_groups_like, read_private_groups
+from skfairdp._inputs._data import PublicRows, TrainingData, note_subject_column, subject_given
+from skfairdp._inputs._table import parameter_of, read_classes, read_groups_like, read_private_groups
 from skfairdp._rows import RowSource, Subjects
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import Array, Floats, Ints, Objects
@@ -124,15 +125,15 @@ def read_training(
     public_rows: PublicRowsFrom = "none",
     protects: Protects = Protects.RECORD,
     subject: Any = None,
-    target: Any = _table.read_classes,
+    target: Any = read_classes,
 ) -> TrainingData:
     """Read everything a fit needs, or say what is wrong with it; ``target`` reads y."""
     reads, owner = PublicReads(), type(estimator).__name__
     if getattr(estimator, "schema", None) is not None:
-        subject = _table.subject_given(estimator, subject)
+        subject = subject_given(estimator, subject)
     vars(estimator).pop("_subject_column", None)
     if subject is not None or not isinstance(X, np.ndarray):
-        _table.note_subject_column(estimator, X, y, subject)
+        note_subject_column(estimator, X, y, subject)
     if not isinstance(X, np.ndarray | pd.DataFrame):
         refuse_chunks(owner, X=X)
     _utils.check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
@@ -140,7 +141,7 @@ def read_training(
     none_given = X_public is None or isinstance(X_public, SyntheticRows)
     own = _own_rows(estimator, X_public, sensitive_features_public, public_rows) if none_given else None
     if own is not None:  # where rows come from the private table, so do their groups
-        known = sensitive_features is not None or _table.parameter_of(estimator, "sensitive_columns") is not None
+        known = sensitive_features is not None or parameter_of(estimator, "sensitive_columns") is not None
         grouped = groups in ("public", "both") or (groups == "public, if given" and known)
         X_public, groups = None, "private" if grouped else "none"
     _utils.check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
@@ -164,7 +165,7 @@ def read_training(
     if X_public is None or public_rows == "none":
         return TrainingData(table.X, codes, classes, None, None, None, reads, own, subjects=subjects)
     given = sensitive_features is not None or sensitive_features_public is not None
-    if given and _table.parameter_of(estimator, "sensitive_columns") is not None:
+    if given and parameter_of(estimator, "sensitive_columns") is not None:
         raise _table.groups_twice(owner)
     features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, groups)
     _table.refuse_large(features, f"The public rows of {owner} hold")
@@ -195,7 +196,7 @@ def read_any_training(
     owner, source = type(estimator).__name__, None if isinstance(X, np.ndarray | pd.DataFrame) else _rows.opened(X)
     if source is None:
         return read_training(estimator, X, y, **arguments)
-    subject, subjects = _table.subject_given(estimator, arguments.get("subject")), None
+    subject, subjects = subject_given(estimator, arguments.get("subject")), None
     of_groups = arguments.get("protects") == Protects.SENSITIVE_ATTRIBUTE  # then all rows of a subject are public
     if subject is not None:
         source = _rows.keyed_by_subject(source, subject, owner)
@@ -235,7 +236,7 @@ def read_any_training(
 
 def public_arguments(estimator: BaseEstimator, X_public: Any, groups: Any) -> tuple[Any, Any]:
     """Public features and groups, as ``fit`` or the constructor got them."""
-    owner, kept = type(estimator).__name__, _table.parameter_of(estimator, "public_data")
+    owner, kept = type(estimator).__name__, parameter_of(estimator, "public_data")
     if kept is not None:
         if X_public is not None or groups is not None:
             raise ValueError(
@@ -299,7 +300,7 @@ def _public_rows(estimator: BaseEstimator, X: Floats, groups: Any, reads: Public
     read, the group of what a schema does not list is there only where public rows are in it."""
     if groups is None or whose == "none":
         return PublicRows(X)
-    owner, given = type(estimator).__name__, _table.parameter_of(estimator, "groups")
+    owner, given = type(estimator).__name__, parameter_of(estimator, "groups")
     if given is None:
         domain = _utils.group_domain(groups)
         if len(domain) < 2 and whose in ("public", "both"):
