@@ -72,13 +72,17 @@ def note_subject_column(estimator: Any, X: Any, y: Any, subject: Any) -> None:
     warn_caller(f"X of {owner} has a column {named[0]!r}, which is an id by its name. {says}", PrivacyLeakWarning)
 
 
+# A field of type ``X | Any`` is None where a fit does not ask for it, and who reads it has asked: of ``X | None`` each
+# reader would have to assert so. The same is written in plans, of what only some fits release.
+
+
 @dataclass(frozen=True)
 class PublicRows:
     """Public rows after validation: features, and group codes with their domain where groups are used."""
 
     X: Floats
-    groups: Ints | None = None
-    domain: Objects | None = None
+    groups: Ints | Any = None
+    domain: Objects | Any = None
 
     @property
     def n_groups(self) -> int:
@@ -101,12 +105,12 @@ class TrainingData:
     X: Floats
     y: Array
     classes: Array
-    groups: Ints | None
-    domain: Objects | None
-    public: PublicRows | None
+    groups: Ints | Any
+    domain: Objects | Any
+    public: PublicRows | Any
     reads: PublicReads
     own_rows: SyntheticRows | None = None
-    source: RowSource | None = None
+    source: RowSource | Any = None
     subjects: Subjects | None = None
 
     @property
@@ -143,7 +147,6 @@ class TrainingData:
     @property
     def groups_of_units(self) -> Ints:
         """Private: the group of each row, or of each subject, which is that of its first row; 0 where it has none."""
-        assert self.groups is not None
         if self.subjects is None:
             return self.groups
         groups = np.zeros(self.subjects.n, dtype=np.int64)

@@ -58,7 +58,6 @@ def read_numbers_of(estimator: Any, data: TrainingData, dtype: Any, chosen: Ints
     """Check all rows of a source of which everything but the groups is public, and keep them as numbers of a
     network.
     """
-    assert data.source is not None
     schema: Any = schemas.schema_of(estimator)
     owner, verbose = type(estimator).__name__, getattr(estimator, "verbose", 0)
     n_rows, n_features = data.X.shape
@@ -191,24 +190,17 @@ def in_them(schema: schemas.Schema, known: Collection[str], *, private: bool) ->
 
 
 def read_any_training(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    *,
-    sensitive_features: Any = None,
-    by_key: bool = True,
-    checks_public: bool = False,
-    **arguments: Any,
+    estimator: Any, X: Any, y: Any, *, by_key: bool = True, checks_public: bool = False, **arguments: Any
 ) -> TrainingData:
     """Read everything a fit needs, where private rows may be such as do not fit into memory."""
     owner, source = type(estimator).__name__, None if isinstance(X, np.ndarray | pd.DataFrame) else _rows.opened(X)
     if source is None:
-        return read_training(estimator, X, y, sensitive_features=sensitive_features, **arguments)
+        return read_training(estimator, X, y, **arguments)
     subject, subjects = subject_given(estimator, arguments.get("subject")), None
     of_groups = arguments.get("protects") == Protects.SENSITIVE_ATTRIBUTE  # then all rows of a subject are public
     if subject is not None:
         source = _rows.keyed_by_subject(source, subject, owner)
-    check_source(estimator, source, y, sensitive_features, by_key)
+    check_source(estimator, source, y, arguments.get("sensitive_features"), by_key)
     if of_groups and not checks_public:
         raise ValueError(
             f"{owner} reads X in chunks only where whole records are protected: features that are public "

@@ -26,7 +26,6 @@ from skfairdp._tables._declared import (
     as_entries,
     as_numbers,
     can_be_missing,
-    codes_of_entries,
     dtype_of,
     kind_of,
     read_table,

@@ -165,7 +165,7 @@ class GeneratorPlan:
     pure_counts: privacy.LaplaceCounts | None = None
     judge: Judge | None = None
     target: Any = None
-    sums: ClassSums | None = None
+    sums: ClassSums | Any = None
     relation: privacy.NeighboringRelation = RELATION
     rows_of: str = ""
 

@@ -235,9 +235,9 @@ def filled(labels: Values, codes: Ints, dtype: Any) -> Any:
 class SampleForm(PlainState):
     """How samples are handed out: public domains, and the containers that labels and groups came in."""
 
-    classes: Array | None
+    classes: Array | Any
     groups: Objects | None
-    labels_form: Form | None
+    labels_form: Form | Any
     groups_form: Form | None
     group_columns: tuple[tuple[int, Any, Any], ...]
     owner: str
@@ -248,7 +248,6 @@ class SampleForm(PlainState):
 
     def decode_labels(self, codes: Ints) -> Any:
         """Labels of sampled rows in the container that fit was given."""
-        assert self.classes is not None and self.labels_form is not None
         return self.labels_form.restore(self.classes.tolist(), codes)
 
     def groups_of(self, codes: Ints) -> Any:

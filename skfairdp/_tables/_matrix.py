@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,9 +33,9 @@ class MatrixColumn:
     positions: tuple[int, ...]
     bounds: tuple[float, float] | None
     step: float | None
-    coding: NumberColumn | None
+    coding: NumberColumn | Any
     is_category: bool
-    spread: tuple[Floats, Floats] | None = None
+    spread: tuple[Floats, Floats] | Any = None
     name: str = ""
     finer: Floats | None = None  # starts that take the place of the usual grid, and where the last of its bins ends
 
@@ -60,7 +61,6 @@ class MatrixColumn:
 
     def write(self, codes: Codes, X: Floats, rng: Generator) -> None:
         """Put codes into the rows of a matrix that holds zeros."""
-        assert self.coding is not None
         entries = np.asarray(self.coding.decode(codes.astype(np.int64), rng), dtype=np.float64)
         missing = np.isnan(entries)
         if self.is_category:
@@ -165,7 +165,6 @@ class MatrixColumn:
 
     def _drawn_by_spread(self, entries: Floats, codes: Ints) -> Floats:
         """Numbers that were drawn evenly from their bins, moved within them to where the released counts are."""
-        assert self.coding is not None and self.spread is not None
         starts, (places, reached) = self.coding.starts, self.spread
         edges = np.append(starts, max(self.coding.high + self.is_whole, starts[-1]))
         below, inside = np.interp(edges, places, reached), np.minimum(codes, len(starts) - 1)

@@ -13,16 +13,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
+from skfairdp import _utils
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import (
-    RandomStateLike,
-    invalid_parameter,
-    progress_bar,
-    public_generator,
-    row_blocks,
-    silence,
-    without_context,
-)
 
 Codes = NDArray[np.int64]
 # Votes counted at once: the temporary index array has two MiB, which a cache holds.
@@ -31,7 +23,7 @@ _CHUNK_VOTES = 2**18
 READY = 2**16
 
 
-def position_partition(n_rows: int, n_teachers: int, *, random_state: RandomStateLike = None) -> Codes:
+def position_partition(n_rows: int, n_teachers: int, *, random_state: _utils.RandomStateLike = None) -> Codes:
     """Assign every row *position* to one teacher, at random and evenly.
 
     Sound when neighbouring datasets differ by replacing one row, and the number of rows is public: the result is a
@@ -49,7 +41,7 @@ def position_partition(n_rows: int, n_teachers: int, *, random_state: RandomStat
             f"The 'n_teachers' parameter must be an integer in [1, number of private rows]: there are more teachers "
             f"than rows ({n_teachers} > {n_rows}). Use fewer teachers."
         )
-    return public_generator(random_state).permutation(np.arange(n_rows, dtype=np.int64) % n_teachers)
+    return _utils.public_generator(random_state).permutation(np.arange(n_rows, dtype=np.int64) % n_teachers)
 
 
 @dataclass(frozen=True)
@@ -136,7 +128,7 @@ def rounded_down(values: NDArray[np.float64], step: float | None) -> NDArray[np.
 def check_count(name: str, value: object, owner: str, *, lowest: int) -> None:
     """Raise a ValueError unless ``value`` is an integer of at least ``lowest``."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < lowest:
-        raise invalid_parameter(name, owner, f"an integer >= {lowest}", value)
+        raise _utils.invalid_parameter(name, owner, f"an integer >= {lowest}", value)
 
 
 def run_tasks(
@@ -159,13 +151,13 @@ def run_tasks(
     if n_jobs is None and effective_n_jobs(None) == 1:
         n_jobs = default_threads
     parallel = Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")
-    with silence():
+    with _utils.silence():
         results = parallel(delayed(_in_silence)(function, *task) for task in tasks)
-        return list(progress_bar(results, total=n_tasks, desc="teachers", verbose=verbose))
+        return list(_utils.progress_bar(results, total=n_tasks, desc="teachers", verbose=verbose))
 
 
 def _in_silence(function: Callable[..., Any], *task: Any) -> Any:
-    with silence():  # once more: the task may run in another process
+    with _utils.silence():  # once more: the task may run in another process
         return function(*task)
 
 
@@ -179,13 +171,13 @@ def check_number(
     if not good or (above is not None and value <= above) or (least is not None and value < least):
         low = f"[{least}" if above is None else f"({above}"
         must = f"{'an integer' if integer else 'a float'} in the range {low}, inf)"
-        raise invalid_parameter(name, type(owner).__name__, must, value)
+        raise _utils.invalid_parameter(name, type(owner).__name__, must, value)
 
 
 def numeric_rows(X: Any, *, owner: str, n_features: int | None = None, allow_nd: bool = False) -> NDArray[np.floating]:
     """Return X as a finite float array without copying a float32 or float64 one."""
     how: dict[str, Any] = {"allow_nd": allow_nd, "ensure_min_samples": 0, "ensure_all_finite": False}
-    with without_context():
+    with _utils.without_context():
         try:
             X = check_array(X, dtype=[np.float64, np.float32], input_name="X", **how)
         except (ValueError, TypeError):
@@ -194,7 +186,7 @@ def numeric_rows(X: Any, *, owner: str, n_features: int | None = None, allow_nd:
                 f"X of {owner} must be a dense table of numbers. Encode its columns first (with an encoder fitted on "
                 "public rows), or give a scikit-learn Pipeline that encodes them as the teacher."
             ) from None
-    if not all(np.isfinite(X[some]).all() for some in row_blocks(len(X))):
+    if not all(np.isfinite(X[some]).all() for some in _utils.row_blocks(len(X))):
         raise ValueError(f"X of {owner} contains NaN or infinity. Impute those entries, or drop the rows.")
     if n_features is not None and X.shape[1] != n_features:
         raise ValueError(f"X of {owner} has {X.shape[1]} features, but the teachers were trained on {n_features}.")

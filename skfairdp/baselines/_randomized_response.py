@@ -373,7 +373,6 @@ class RandomizedResponseClassifier(PrivateClassifier):
                 learner, data.X, len(data.classes), plan.domain, parameter="fair_estimator", owner=type(self).__name__,
                 with_weights=takes_weights,
             )  # fmt: skip
-        assert data.groups is not None
 
         with self._spend(plan, data.reads) as noise:
             answers = data.of_each_row(plan.mechanism.release(data.groups_of_units, noise))
@@ -428,7 +427,6 @@ class RandomizedResponseClassifier(PrivateClassifier):
         )  # fmt: skip
 
     def _plan(self, data: _inputs.TrainingData) -> RandomizedGroups:
-        assert data.domain is not None
         return RandomizedGroups.of(
             self.epsilon, data.domain, data.n_units, owner=type(self).__name__, relation=data.attribute_relation,
             rows_of=data.rows_of,
@@ -458,7 +456,6 @@ class RandomizedResponseClassifier(PrivateClassifier):
     def _learner(self, data: _inputs.TrainingData) -> tuple[Any, bool]:
         """A clone of the learner, and whether it takes weights. What it cannot do is said before anything is spent."""
         owner = type(self).__name__
-        assert data.domain is not None
         learner = ParityLogisticRegression() if self.fair_estimator is None else clone(self.fair_estimator)
         learner = in_codes(learner, data.domain.tolist(), data.classes.tolist(), owner)
         takes_weights = check_fair_learner(learner, owner)

@@ -39,12 +39,6 @@ _TOGETHER = 2.0**-9
 _DOUBTFUL, _FARTHEST = 0.1, 4.0
 
 
-def n_amount_classes(layout: Layout, epsilon: float, delta: float) -> int:
-    """Into how many classes to cut amounts, by public numbers."""
-    noise = TableForecast.of(layout, epsilon, delta).noise
-    return int(np.clip(_NOISE / noise, LEAST_CLASSES, MOST_CLASSES))
-
-
 @dataclass(frozen=True)
 class AmountLevels:
     """How amounts are spread, by released quantiles: a share of all amounts for each of them, and back. All public."""
@@ -75,16 +69,14 @@ class AmountLevels:
 class AmountForm(SampleForm):
     """Samples whose labels are amounts."""
 
-    amounts: AmountLevels | None = field(default=None)
+    amounts: AmountLevels | Any = field(default=None)
 
     def placed(self, codes: Ints, rng: Generator) -> Any:
         """Amounts of sampled rows."""
-        assert self.amounts is not None
         return self.amounts.drawn(codes, rng)
 
     def decode_labels(self, codes: Array) -> Any:
         """The same in the container that fit was given."""
-        assert self.labels_form is not None
         return codes if self.labels_form.container == "array" else pd.Series(codes, name=self.labels_form.names[0])
 
 
@@ -154,7 +146,6 @@ class AmountTables:
     def release(self, data: GeneratorData, noise: NoiseSource, owner: str) -> tuple[GeneratorData, tuple[float, float]]:
         """Release where amounts lie. Data whose labels are classes of amounts, and the middle and spread of amounts."""
         low, high = self.bounds
-        assert data.amounts is not None
         knots = low + (np.arange(8) + 0.5) / 8 * (high - low)
         mean, spread = (low + high) / 2, (high - low) / 4
         if self.tables is not None:
@@ -192,11 +183,11 @@ def _no_wider(spread: float, inner: float, unit: float) -> float:
     return spread if inner < _TOGETHER else min(spread, _FARTHEST * by_middle)
 
 
-def with_amounts(data: GeneratorData, y: Any, n_classes: int, label: str | None) -> GeneratorData:
-    """Data whose labels are going to be so many classes of amounts; ``label`` is the column that a schema names."""
-    given = {name: getattr(data.form, name) for name in SampleForm.__dataclass_fields__}
-    given |= {
-        "classes": np.arange(n_classes),
-        "labels_form": Form.of(y, None) if label is None else Form("series", (label,)),
-    }
-    return replace(data, layout=replace(data.layout, n_classes=n_classes), form=AmountForm(**given))
+def with_amounts(data: GeneratorData, y: Any, epsilon: float, delta: float, label: str | None) -> GeneratorData:
+    """Data whose labels are going to be classes of amounts, as many as public numbers say; ``label`` is the column that
+    a schema names."""
+    noise = TableForecast.of(data.layout, epsilon, delta).noise
+    n_classes = int(np.clip(_NOISE / noise, LEAST_CLASSES, MOST_CLASSES))
+    labels_form = Form.of(y, None) if label is None else Form("series", (label,))
+    form = AmountForm(**vars(data.form) | {"classes": np.arange(n_classes), "labels_form": labels_form})
+    return replace(data, layout=replace(data.layout, n_classes=n_classes), form=form)

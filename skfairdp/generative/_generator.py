@@ -513,8 +513,6 @@ class PFGuardGenerator(PrivateEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         tags.no_validation = False
         return tags

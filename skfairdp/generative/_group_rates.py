@@ -299,7 +299,6 @@ def release_by_sums(
 ) -> tuple[ModelBySums, Floats]:
     """Release tables of the groups' rows, and sums of what these rows are in; return a model of groups and labels, and
     their shares, in which those of labels are as the sums count them."""
-    assert plan.sums is not None
     n_groups, n_classes = rows.observed.shape
     groups, labels = np.divmod(rows.cells, n_classes)
     of_groups = rows.observed.sum(axis=1, keepdims=True)

@@ -208,7 +208,7 @@ class GeneratorData:
     form: SampleForm
     reads: PublicReads
     subjects: Subjects | None = None
-    amounts: Floats | None = None
+    amounts: Floats | Any = None
 
     def looked_at(self, most: int) -> tuple[Ints | None, Ints, Ints]:
         """Private: rows of X that a learner is asked about, their cells and their public places; None are all rows.
@@ -268,8 +268,8 @@ class _Features:
     public: Any = None
     groups: Any = None
     group_columns: tuple[tuple[int, Any, Any], ...] = ()
-    raw: RawTable | None = None
-    source: RowSource | None = None
+    raw: RawTable | Any = None
+    source: RowSource | Any = None
 
 
 def read_generator_data(
@@ -331,7 +331,6 @@ def read_generator_data(
 
 
 def _streamed(features: "_Features", layout: Layout, owner: str, subjects: Subjects | None) -> StreamedTable:
-    assert features.raw is not None and features.source is not None
     source, schema = features.source, features.raw.schema
     check_roles(source, schema, owner=owner, groups=layout.n_groups > 1)
     if subjects is not None and source.spills:

@@ -209,7 +209,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         schema_of(self)
         if y is None and self.schema is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        generator, problem = self._generator(), None
+        generator = self._generator()
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         self._hand_on(generator)
         learner = self._learner(data.layout.n_classes)
@@ -219,11 +219,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         self._is_behind = self._forecast.snr_too_low
         with generator._spend(plan, data.reads, holder=self) as noise:
             generator._learn(data, generator._release(data, plan, noise, rng), rng)
-            self._adopt(generator, data)
-            try:
-                self._learn(*learner)  # synthetic rows only
-            except Exception as error:
-                problem = error
+            problem = self._taught(generator, data, *learner)
             self.bound_factor_ = 1.0
             judgement = self._looked_at(plan, X, data, noise, has_learned=problem is None)
             if judgement is not None and plan.judge is not None and not self._is_behind and problem is None:

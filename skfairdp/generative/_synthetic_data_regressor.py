@@ -22,7 +22,7 @@ from skfairdp._teachers import check_fair_learner, rehearse_learner, takes_group
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, SubjectLike, Values
 from skfairdp._utils import RandomStateLike, public_generator, silence
 from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
-from skfairdp.generative._amounts import AmountTables, n_amount_classes, with_amounts
+from skfairdp.generative._amounts import AmountTables, with_amounts
 from skfairdp.generative._inputs import GeneratorData
 from skfairdp.generative._synthetic_learner import GENERATOR_CONSTRAINTS, LearnsSyntheticRows
 from skfairdp.generative._table_codec import TableCodec
@@ -169,7 +169,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         {returns_self}
         """
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
-        generator, problem = self._generator(), None
+        generator = self._generator()
         self._hand_on(generator)
         learner, with_groups = self._another_learner()
         self._rehearse(learner, with_groups, data)
@@ -180,11 +180,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         with generator._spend(plan, data.reads, holder=self) as noise:
             data, (self.y_center_, self.y_spread_) = target.release(data, noise, type(self).__name__)
             generator._learn(data, generator._release(data, plan, noise, rng), rng)
-            self._adopt(generator, data)
-            try:
-                self._learn(learner, with_groups)  # synthetic rows only
-            except Exception as error:
-                problem = error
+            problem = self._taught(generator, data, learner, with_groups)
             if target.look is not None:
                 ahead = self._looked_at(target, X, data, noise, has_learned=problem is None)
         # Released values only from here on.
@@ -201,7 +197,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         self, target: AmountTables, X: Any, data: GeneratorData, noise: NoiseSource, *, has_learned: bool
     ) -> float:
         """Release by how much the learner is ahead of the constant."""
-        assert target.look is not None and data.amounts is not None
+        assert target.look is not None
         by_place = replace(data, cells=np.arange(len(data.cells)))
         rows, of, places = by_place.looked_at(target.look.n_rows)
         predicted = self._asked(X, rows, places) if has_learned else np.full(len(of), np.nan)
@@ -243,7 +239,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         refuse_chunks(type(self).__name__, X=X)
         data = super()._read(X, y, **given)
         name = None if self.schema is None else self.schema.label
-        return with_amounts(data, y, n_amount_classes(data.layout, self.epsilon, self.delta), name)
+        return with_amounts(data, y, self.epsilon, self.delta, name)
 
     def _plan(self, data: Any) -> GeneratorPlan:
         generator = self._generator()

@@ -20,7 +20,7 @@ from skfairdp._typing import Array, Floats
 from skfairdp._utils import PublicData, copy_label_encoding, public_generator, split_sensitive_columns, warn_caller
 from skfairdp._utils._sklearn import answers_as_fitted, take_rows
 from skfairdp.exceptions import UtilityWarning
-from skfairdp.generative._generator import PFGuardGenerator
+from skfairdp.generative._generator import UNCHANGED, PFGuardGenerator
 from skfairdp.generative._inputs import GeneratorData, raw_features, read_container, read_generator_data
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import carrying, composed, held_by
@@ -36,9 +36,7 @@ SHOWN = 2000
 _RELEASED = 10_000
 
 #: Stands for an argument that is left out, where None means something.
-UNCHANGED: Any = object()
-_OF_GENERATOR = PFGuardGenerator._parameter_constraints
-GENERATOR_CONSTRAINTS = {name: kinds for name, kinds in _OF_GENERATOR.items() if name != "public_data"}
+GENERATOR_CONSTRAINTS = {n: kinds for n, kinds in PFGuardGenerator._parameter_constraints.items() if n != "public_data"}
 
 
 class LearnsSyntheticRows(PrivateEstimator):
@@ -167,6 +165,15 @@ class LearnsSyntheticRows(PrivateEstimator):
                 setattr(generator, name, getattr(self, name))
         copy_label_encoding(generator, self)
 
+    def _taught(self, generator: PFGuardGenerator, data: GeneratorData, *learner: Any) -> Exception | None:
+        """Train the learner on synthetic rows only; what it raises is told once everything is released."""
+        self._adopt(generator, data)
+        try:
+            self._learn(*learner)
+        except Exception as error:
+            return error
+        return None
+
     def _adopt(self, generator: PFGuardGenerator, data: GeneratorData) -> None:
         """Keep a generator that is released, and what it knows of the columns."""
         self.generator_ = generator
@@ -257,7 +264,5 @@ class LearnsSyntheticRows(PrivateEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         return tags

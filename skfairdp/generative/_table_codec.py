@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skfairdp import _tables
+from skfairdp._tables import Declarations, Table
 from skfairdp._typing import Array, Codes, Ints, Reals
 from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import GaussianMechanism, NoiseSource, gdp_mu
@@ -43,13 +44,7 @@ class TableCodec(BaseEstimator):
         self.n_bins = n_bins
 
     def plan(
-        self,
-        table: _tables.Table,
-        declarations: _tables.Declarations,
-        *,
-        public: _tables.Table | None,
-        default_bins: int,
-        owner: str,
+        self, table: Table, declarations: Declarations, *, public: Table | None, default_bins: int, owner: str
     ) -> tuple["TableEncoder", list[Any]]:
         """Decide what is known of every column before any value is counted.
 
@@ -123,12 +118,12 @@ class TableEncoder:
         new = dict(zip(self.unsettled, columns, strict=True))
         return replace(self, columns=tuple(new.get(j, one) for j, one in enumerate(self.columns)))
 
-    def fine_counts(self, table: _tables.Table) -> list[Ints]:
+    def fine_counts(self, table: Table) -> list[Ints]:
         """The fine histograms of the unsettled columns."""
         fine = [self.columns[j] for j in self.unsettled]
         encodings = [column.encoding(len(table)) for column in fine]
 
-        def count(block: tuple[slice, _tables.Table]) -> Ints:
+        def count(block: tuple[slice, Table]) -> Ints:
             codes = [encode(values) for encode, values in zip(encodings, block[1].columns, strict=True)]
             sizes = [column.n_codes for column in fine]
             return np.concatenate([np.bincount(of, minlength=size) for of, size in zip(codes, sizes, strict=True)])
@@ -157,14 +152,14 @@ class TableEncoder:
         merged = _tables.release_bins(fine, counts, mechanism, noise, self.n_bins, n_rows, self.evenly)
         return replace(self.with_numbers(merged), unsettled=())
 
-    def encode(self, table: _tables.Table) -> NDArray[np.unsignedinteger[Any]]:
+    def encode(self, table: Table) -> NDArray[np.unsignedinteger[Any]]:
         """Codes of shape (n_rows, n_columns), of the smallest type that holds them, those of a column side by side."""
         codes = np.empty(
             (len(table), len(self.columns)), dtype=_tables.code_type(max(self.n_codes, default=1)), order="F"
         )
         encodings = [column.encoding(len(table)) for column in self.columns]
 
-        def fill(block: tuple[slice, _tables.Table]) -> None:
+        def fill(block: tuple[slice, Table]) -> None:
             rows, some = block
             for j, encode in enumerate(encodings):
                 codes[rows, j] = encode(some.columns[j])

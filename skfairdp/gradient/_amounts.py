@@ -54,7 +54,7 @@ class AmountConstraints:
     power: int = 2
     limits: tuple[float, float] = (-math.inf, math.inf)
     cuts_errors: bool = True
-    distance: float | None = None
+    distance: float | Any = None
 
     @classmethod
     def asked(cls, estimator: Any, bounds: tuple[float, float], groups: Values = ()) -> "AmountConstraints":
@@ -251,7 +251,6 @@ class AmountJudge:
         """Release the table of a trained network, whose last layer is a scale, and judge by it."""
         from skfairdp._networks import sums_by_group
 
-        assert data.groups is not None
         predicted = predicted_amounts(module, data.X, self.relation)
         of_rows = self.constraints.statistics(module[-1], predicted, *data.y.T)
         lines = np.column_stack([np.ones(len(of_rows)), of_rows, of_rows**2])
@@ -366,7 +365,6 @@ class AmountParity(_OfAmounts, SignedLoss):
         """Say what the training adds to its private gradients."""
         from skfairdp.gradient._signed_loss import AmountLagrangian
 
-        assert plan.duals is not None
         return {"loss": AmountLagrangian(self.scale, self.asked, plan.duals, plan.step.steps, lam)}
 
 
@@ -420,7 +418,6 @@ class MovingPlan:
 
     def release(self, module: Any, data: TrainingData, noise: NoiseSource) -> MovedAmounts:
         """Release how predictions of each group are spread, and how once they are moved."""
-        assert data.groups is not None
         scores = as_scores(predicted_amounts(module, data.X, self.tables.relation), self.bounds)
         transport = self.tables.release(scores, data.groups, noise)
         seen = self.tables.release_judgement(transport, scores, data.groups, data.groups, noise)
@@ -444,7 +441,6 @@ class AmountsMoved(_OfAmounts, PublicPenalty):
                 f"and at most {MOST_GROUPS}, as each needs rows enough to show through the noise."
             )
         tables = TransportPlan(n_rows, n_groups, epsilon, delta, relation, of, FOR_MOVES)
-        assert self.asked.distance is not None
         return MovingPlan(tables, self.bounds, self.asked.distance)
 
     def terms(self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
@@ -462,7 +458,6 @@ class AmountPenalty(_OfAmounts, PublicPenalty):
         from skfairdp._networks import AmountLoss, MeanPenalty
 
         public, scale, weight = data.public, self.scale, self.usual_lam if lam is None else lam
-        assert public is not None and public.groups is not None
         rows = network.tensor(public.X), network.codes(public.groups)
         how: dict[str, Any] = {"batch_size": self.batch_size, "seed": seed, "scale": scale}
         penalty = MeanPenalty(weight, *rows, public.n_groups, 1.0, "hard", **how)

@@ -35,7 +35,7 @@ class DPSGDPlan:
 
     net: "Net"
     step: "DPStep"
-    duals: "DualPlan | None" = None
+    duals: "DualPlan | Any" = None
     look: Any = None
     temperature: "Temperature | None" = None
     scaling: "Scaling | None" = None
@@ -169,7 +169,6 @@ class PublicPenalty(BaseEstimator):
         from skfairdp._networks import ParityPenalty
 
         public = data.public
-        assert public is not None and public.groups is not None
         rows = network.tensor(public.X), network.codes(public.groups), public.n_groups
         how: Any = self.temperature, self.max_type, self.batch_size, seed, self.apply_to == "per_sample"
         return {"penalty": ParityPenalty(self.usual_lam if lam is None else lam, *rows, *how)}
@@ -279,7 +278,6 @@ class SignedLoss(BaseEstimator):
         constraints : RateConstraints
             For the training and for the judge.
         """
-        assert data.domain is not None
         asked = read_rate_constraints(self.constraints, "SignedLoss")
         return RateConstraints(asked, data.domain.tolist(), data.classes.tolist(), "SignedLoss")
 
@@ -308,7 +306,6 @@ class SignedLoss(BaseEstimator):
         """
         from skfairdp.gradient._signed_loss import RateLagrangian
 
-        assert data.groups is not None and plan.duals is not None
         loss = RateLagrangian(
             self.constraints_for(data), bound=lam, dual_step=self.dual_step, plan=plan.duals, steps=plan.step.steps
         )
@@ -349,7 +346,6 @@ def default_parity(public: PublicRows, n_rows: int, rates: "DualPlan") -> Public
     at most. The private table has r times as many rows of the group, if its shares are those of the public rows, and
     noise on each count besides. The penalty is free and the signed loss is not, so it has to halve the error.
     """
-    assert public.groups is not None
     fewest = np.bincount(public.groups, minlength=public.n_groups).min()
     fewest_private = fewest * n_rows / len(public.X)
     noise = rates.noise / math.sqrt(rates.releases) / fewest_private

@@ -135,7 +135,7 @@ class RateLagrangian:
         *,
         bound: float | None = None,
         dual_step: float | None = None,
-        plan: DualPlan | None = None,
+        plan: DualPlan | Any = None,
         steps: int = 0,
     ) -> None:
         self.constraints, self.bound, self.dual_step, self.plan = constraints, bound, dual_step, plan
@@ -160,7 +160,6 @@ class RateLagrangian:
         self, judge: Judge, network: Network, module: nn.Module, data: TrainingData, source: NoiseSource
     ) -> Judgement:
         """Release what a trained network answers to the private rows, and judge by it."""
-        assert self.plan is not None and data.groups is not None
         n_groups, n_labels, _ = self.shape
         cells = torch.from_numpy(data.groups * n_labels + data.y * int(n_labels > 1))
         # Where a row may come or go, one by one: how a row is rounded hangs on its batch.

@@ -42,11 +42,6 @@ class _Term:
         """Whether values in between are on a line."""
         return isinstance(self.column, Number | Date)
 
-    @property
-    def importance(self) -> float:
-        """How far its values lie apart, in the score where that is most."""
-        return float(np.ptp(self.values, axis=0).max(initial=0.0))
-
     def at(self, numbers: Array, encoded: Array) -> Array:
         """What it adds for rows: of shape (n_rows, n_scores)."""
         known = ~np.isnan(numbers)
@@ -142,8 +137,9 @@ class AdditiveTerms:
     @property
     def importances(self) -> "pd.Series[float]":
         """How far the values of each term lie apart, largest first."""
-        found = pd.Series({name: term.importance for name, term in self._terms.items()}, dtype=float)
-        return found.sort_values(ascending=False, kind="stable")
+        # Of several scores the one where that is most.
+        apart = {name: float(np.ptp(term.values, axis=0).max(initial=0.0)) for name, term in self._terms.items()}
+        return pd.Series(apart, dtype=float).sort_values(ascending=False, kind="stable")
 
     def to_frame(self) -> pd.DataFrame:
         """Return all terms as one table.

@@ -108,12 +108,7 @@ class AuditResult:
 
 @shared_docs
 def audit_count_statistic(
-    transcripts_0: ArrayLike,
-    transcripts_1: ArrayLike,
-    *,
-    label: object = 1,
-    confidence: float = 0.95,
-    method: str = "gdp",
+    transcripts_0: ArrayLike, transcripts_1: ArrayLike, *, label: Any = 1, confidence: float = 0.95, method: str = "gdp"
 ) -> AuditResult:
     """Audit label releases (PATE argmax, threshold bits) by how often one label is answered.
 
@@ -157,11 +152,7 @@ def audit_count_statistic(
             f"Got shapes {runs[0].shape} and {runs[1].shape} instead."
         )
     counts = [(world == label).sum(axis=1).astype(float) for world in runs]
-    if method == "bits":
-        _check_confidence(confidence)
-        _check_runs((len(runs[0]), len(runs[1])), method)
-        return _audit_bits(counts[0], counts[1], runs[0].shape[1], confidence)
-    return _audit(counts[0], counts[1], confidence, method)
+    return _audit(counts[0], counts[1], confidence, method, bits=partial(_audit_bits, n_queries=runs[0].shape[1]))
 
 
 @shared_docs
@@ -262,9 +253,9 @@ def audit_known_shift(shift: float, residuals: ArrayLike, *, confidence: float =
     return AuditResult("known_shift", hat, lower, upper, confidence, (values.size, values.size))
 
 
-def _audit(scores_0: Array, scores_1: Array, confidence: float, method: str) -> AuditResult:
+def _audit(scores_0: Array, scores_1: Array, confidence: float, method: str, **others: Any) -> AuditResult:
     _check_confidence(confidence)
-    audits = {"gdp": _audit_gdp, "clopper_pearson": _audit_clopper_pearson, "band": _audit_band}
+    audits = {"gdp": _audit_gdp, "clopper_pearson": _audit_clopper_pearson, "band": _audit_band, **others}
     if method not in audits:
         raise ValueError(f"method must be 'gdp', 'clopper_pearson' or 'band'. Got {method!r} instead.")
     _check_runs((scores_0.size, scores_1.size), method)
@@ -337,7 +328,7 @@ def _audit_band(scores_0: Array, scores_1: Array, confidence: float) -> AuditRes
     return AuditResult("band", mu_hat, max(0.0, worlds.mu_of_rates(best)), math.inf, confidence, n_runs, best, rates)
 
 
-def _audit_bits(counts_0: Array, counts_1: Array, n_queries: int, confidence: float) -> AuditResult:
+def _audit_bits(counts_0: Array, counts_1: Array, confidence: float, *, n_queries: int) -> AuditResult:
     """Limits of the probability of one answer, from all answers of all runs."""
     each = (1 + confidence) / 2  # two probabilities share the risk
     n_0, n_1 = counts_0.size * n_queries, counts_1.size * n_queries

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from skfairdp._networks import Total
 from skfairdp._typing import Array, Floats, Ints
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.lagrangian._dual_ascent import followed_scores
-from skfairdp.lagrangian._one_network import ROUNDING, OneNetwork
+from skfairdp.lagrangian._dual_ascent import ROUNDING, OneNetwork, followed_scores
 
 Floats32 = NDArray[np.float32]
 
@@ -294,7 +293,6 @@ class NumpyMLPTraining(OneNetwork):
             self.mean += (self.vector - self.mean) / np.float32(t - self.first_averaged + 1)
 
     def _released(self, rows: Tensor, *, with_loss: bool = False) -> Tensor:
-        assert self.gradient is not None
         if self.from_sample:
             return super()._released(rows, with_loss=with_loss)
         with threadpool_limits(limits=self.n_threads):  # products of thousands of rows

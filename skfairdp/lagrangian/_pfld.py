@@ -224,7 +224,6 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         network = prepare_network(net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=type(self).__name__)
         read, data, chosen = self._rows(data, network, seeds[2])
         rows, scales = scaled_by_public_rows(net, read, len(data.classes))
-        assert data.domain is not None
         groups, domain = data.of_each_row(data.groups_of_units), data.domain
         constraints = self._constraints(data, data.y)
         watched = None if chosen is None else (chosen, self._constraints(data, data.y[chosen]))
@@ -341,7 +340,6 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         return torch.from_numpy(rows).to(network.device), data, chosen
 
     def _plan(self, data: TrainingData) -> PFLDPlan:
-        assert data.domain is not None
         primal, owner, epsilon = self._primal(), type(self).__name__, math.inf if self.epsilon is None else self.epsilon
         given = primal.usual_split if self.budget_split is None else self.budget_split
         named = isinstance(given, Mapping) and set(given) == set(primal.usual_split)
@@ -375,7 +373,6 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
 
     def _constraints(self, data: TrainingData, y: Ints) -> FairnessConstraints:
         """Those of rows with these codes of classes."""
-        assert data.domain is not None
         owner = type(self).__name__
         if len(data.classes) < 2:
             raise ValueError(
@@ -388,7 +385,6 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
 
     def _held(self, data: TrainingData) -> RateConstraints:
         """What the hard answers are judged by."""
-        assert data.domain is not None
         return held_by_network(self._asked, data.domain.tolist(), data.classes.tolist(), type(self).__name__)
 
     def _net(self, n_rows: int) -> "Net":

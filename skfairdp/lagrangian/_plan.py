@@ -46,7 +46,7 @@ class PFLDPlan:
     sigma_dual: float
     sampling_probability: float = 1.0
     moments: bool = False
-    judge: Judge | None = None
+    judge: Judge | Any = None
     relation: privacy.NeighboringRelation = privacy.NeighboringRelation.REPLACE_ATTRIBUTE
     rows_of: str = ""
 
@@ -205,7 +205,6 @@ class PFLDPlan:
 
     def release_answers(self, groups: Ints, y: Ints, answers: Ints, source: NoiseSource) -> Judgement:
         """What the network that is returned does to the groups, by a noisy table of its answers."""
-        assert self.judge is not None
         counts = self.judge.counts(groups, y, answers)
         if not self.is_private:
             return Judgement(self.judge.constraints, counts.astype(np.float64))

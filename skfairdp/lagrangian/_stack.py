@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -132,7 +133,7 @@ class Stack:
         sizes: Ints,
         seeds: Sequence[int],
         training: LagrangianTraining,
-        parity: StackedParity | None,
+        parity: StackedParity | Any,
         anchor: float,
         device: Device,
     ) -> None:
@@ -167,7 +168,6 @@ class Stack:
     @torch.no_grad()
     def scores(self) -> Tensor:
         """The scores h of all rows that multipliers follow, each row's from its own network."""
-        assert self.parity is not None
         proba = self._probabilities()
         h = followed_scores(self.parity.constraints, proba, proba.argmax(1), self.training.violations)
         if self.prices is not None:
@@ -177,7 +177,6 @@ class Stack:
 
     def pull(self, multipliers: Tensor) -> None:
         """Let primal steps follow these multipliers."""
-        assert self.parity is not None
         weights = self.parity.row_weights(multipliers)
         if self.prices is not None:
             weights[:, self.parity.of_errors] += self.prices[self.parity.network][:, None]
@@ -224,7 +223,6 @@ class Stack:
 
     def _constraint_slope(self, proba: Tensor, pulls: Tensor, flat: Tensor, shape: tuple[int, ...]) -> Tensor:
         """Derivative of Σ pull · h by the scores, (networks, classes, rows)."""
-        assert self.parity is not None
         constraints = self.parity.constraints
         weights = torch.zeros_like(proba)  # of each class's probability
         for c, column in enumerate(constraints.columns):

@@ -20,9 +20,8 @@ from skfairdp._networks import Net, Network, StackedMLP, own_generator, seconds_
 from skfairdp._typing import Floats, Ints, Reals
 from skfairdp._utils import progress_bar
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.lagrangian._dual_ascent import DualAscent, LagrangianTraining, dual_schedule
+from skfairdp.lagrangian._dual_ascent import DualAscent, LagrangianTraining, OneNetwork, dual_schedule
 from skfairdp.lagrangian._numpy_mlp import NumpyMLPTraining
-from skfairdp.lagrangian._one_network import OneNetwork
 from skfairdp.lagrangian._stack import Stack, StackedParity
 
 if TYPE_CHECKING:

@@ -696,8 +696,8 @@ def _synthetic(release: _Release) -> list[_Point]:
     name = SyntheticDataClassifier.__name__
     learners = _learners(release.bounds, len(release.schema.classes or ()))
     first = _MODELS[False]["synthetic"](release).fit(release.rows)
-    calls = {gap: release.call(name, _expression(gap)) for gap in learners}
-    return [_Point(first if gap is None else first.refit(one), calls[gap], gap) for gap, one in learners.items()]
+    models = ((gap, first if gap is None else first.refit(one), said) for gap, (one, said) in learners.items())
+    return [_Point(model, release.call(name, said), gap) for gap, model, said in models]
 
 
 def _fair_pate(release: _Release) -> list[_Point]:
@@ -745,21 +745,16 @@ def _plain() -> LogisticRegression:
     return LogisticRegression(max_iter=1000)
 
 
-def _learners(gaps: Sequence[float | None], n_classes: int) -> dict[float | None, Any]:
-    """One learner for each bound on the gap. Fairlearn's reductions know two classes, and bound each group's rate
-    against the rate of all: half of the gap between two groups."""
-    plain, parity = _plain(), DemographicParity
-    bounds = [gap for gap in gaps if gap is not None] if n_classes == 2 else []
-    held = {gap: ExponentiatedGradient(plain, parity(difference_bound=gap / 2), max_iter=25) for gap in bounds}
-    return {None: plain} | held
-
-
-def _expression(gap: float | None) -> str:
-    """A learner. A constraint of fairlearn does not show its bound by itself."""
-    learner = "LogisticRegression(max_iter=1000)"
-    if gap is not None:
-        learner = f"ExponentiatedGradient({learner}, DemographicParity(difference_bound={gap / 2:g}), max_iter=25)"
-    return learner
+def _learners(gaps: Sequence[float | None], n_classes: int) -> dict[float | None, tuple[Any, str]]:
+    """One learner for each bound on the gap, and how it is written, as a constraint of fairlearn does not show its
+    bound. Fairlearn's reductions know two classes, and bound each group's rate against the rate of all: half of the
+    gap between two groups."""
+    plain, said = _plain(), "LogisticRegression(max_iter=1000)"
+    found: dict[float | None, tuple[Any, str]] = {None: (plain, said)}
+    for gap in [gap for gap in gaps if gap is not None] if n_classes == 2 else []:
+        held = f"ExponentiatedGradient({said}, DemographicParity(difference_bound={gap / 2:g}), max_iter=25)"
+        found[gap] = ExponentiatedGradient(plain, DemographicParity(difference_bound=gap / 2), max_iter=25), held
+    return found
 
 
 def _result(

@@ -359,7 +359,7 @@ class ChunkScores(PaidScores):
 
     schema: Schema
     owner: str
-    listed: NDArray[np.uint64] | None = None
+    listed: NDArray[np.uint64] | Any = None
 
     def release(self, fitted: Any, test: RowSource, noise: NoiseSource) -> Answers:
         return self.table.release(self.counts(fitted, test), noise, with_groups=self.with_groups)
@@ -378,7 +378,6 @@ class ChunkScores(PaidScores):
         return self._of_rows(fitted, raw, chunk.table, chunk.numbers if numbered else None), raw.n_rows
 
     def _of_subjects(self, fitted: Any, raw: RawTable, hashes: NDArray[np.uint64], seeds: Codes) -> Codes:
-        assert self.listed is not None
         return self._of_rows(fitted, raw, self.schema.restore(raw.numbers), np.searchsorted(self.listed, hashes))
 
     def _of_rows(self, fitted: Any, raw: RawTable, rows: pd.DataFrame, places: Codes | None) -> Codes:

@@ -69,7 +69,6 @@ class Reweighting(BaseEstimator):
         """
         from skfairdp._networks import WeightsByGroup
 
-        assert plan.sizes is not None and data.groups is not None and data.domain is not None
         released = plan.sizes.release(np.bincount(data.groups, minlength=len(data.domain)), noise)
         weights = WeightsByGroup.balancing(released, self.max_ratio)
         return WeightsByGroup(weights, max_norm=plan.step.max_grad_norm)
@@ -119,7 +118,6 @@ class DPSGDF(BaseEstimator):
         """
         from skfairdp._networks import BoundsByGroup
 
-        assert data.domain is not None
         return BoundsByGroup(
             len(data.domain), max_norm=plan.step.max_grad_norm, max_ratio=self.max_ratio, count_share=plan.count_share
         )
@@ -186,7 +184,7 @@ class ClippingPlan:
 
     net: "Net"
     step: "DPStep"
-    sizes: privacy.GaussianMechanism | None
+    sizes: privacy.GaussianMechanism | Any
     count_share: float
     look: MajorityBaselineTest | None = None
     scaling: Scaling | None = None

@@ -277,7 +277,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             X, y, metadata = self._arguments(X, y, sensitive_features, public, subject)
             # there to be used, whatever becomes of its calibration
             self.estimator_ = _utils.without_cells(clone(self.estimator).fit, X, y, owner=_OWNER, **metadata)
-            model = inputs.fitted_classifier(self.estimator_, owner=_OWNER)
+            model = inputs.fitted(self.estimator_, _OWNER)
         if samples:
             public = model._released_rows()
         if public is not None:
@@ -445,7 +445,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
 
     def _fitted_estimator(self) -> Any:
         """The estimator, or None where it is to be fitted."""
-        return None if inputs.fits_its_estimator(self) else inputs.fitted_classifier(self.estimator, owner=_OWNER)
+        return None if inputs.fits_its_estimator(self) else inputs.fitted(self.estimator, _OWNER)
 
     def _public_rows(self, X_public: Any = None, sensitive_features_public: Any = None) -> _utils.PublicData | None:
         """Given to fit, or to the constructor of the calibrator, or of an estimator that is to be fitted."""

@@ -194,7 +194,6 @@ class ChargedForRows(PrivateEstimator):
     def _scores_of_units(self, model: Any, X: Any, data: TrainingData) -> tuple[Array, Array, Array, TrainingData]:
         """Private: score, group and place of each row, or of one row of each subject; and these rows."""
         table, places, units = self._rows_for(model, X, data.X), data.unit_places, data.one_row_each
-        assert units.groups is not None
         if data.subjects is not None:
             table = take_rows(table, data.subjects.one_row_each)
         return self._scores_of_rows(model, table, places), units.groups, places, units

@@ -260,7 +260,6 @@ class GuessPlan:
 
     def trained(self, network: "Network", units: TrainingData, places: Ints, n_places: int, noise: NoiseSource) -> Any:
         """Train on one row of each unit, at its public place; at the other places there is nobody."""
-        assert units.groups is not None
         if self.scaling is not None:
             self.scaling.settle(network.scales, units.X, noise)
         of_each = np.full((n_places, 1), -1)
@@ -276,7 +275,6 @@ def with_guess(plan: Plan, data: TrainingData, schema: Schema | None, owner: str
     """
     from skfairdp._networks import DPStep, as_net
 
-    assert data.domain is not None
     n_rows, n_groups = plan.n_rows, len(data.domain)
     several = (replace(plan, share=1 - FOR_GUESS, n_kinds=n * n_groups) for n in (*plan.ranges, 1))
     of_bins = next(one for one in several if one.n_bins >= plan.enough_bins or one.n_kinds == n_groups)
@@ -315,7 +313,6 @@ def guessed_kinds(
     """What guesses the group, taught by rows that are not held; and the kind of every row by it."""
     if network is None:
         return None, np.zeros(len(places), dtype=np.int64)
-    assert units.groups is not None
     taught = replace(units, X=units.X[~held], y=units.y[~held], groups=units.groups[~held])
     sizes = plan.sizes.release(np.bincount(units.groups[~held], minlength=plan.n_groups), noise)
     module = plan.guess.trained(network, taught, places[~held], plan.n_rows, noise)

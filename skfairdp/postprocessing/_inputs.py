@@ -434,8 +434,10 @@ def _last_step(estimator: Any) -> Any:
     return estimator
 
 
-def check_fitted(estimator: Any, owner: str, kind: str = "classifier") -> None:
-    """Refuse an estimator that is not fitted."""
+def fitted(estimator: Any, owner: str, kind: str = "classifier") -> Any:
+    """The estimator that a calibrator is around: there, fitted, and of its kind."""
+    if estimator is None:
+        raise ValueError(f"{owner} needs a fitted {kind}: give one with the 'estimator' parameter.")
     try:
         check_is_fitted(estimator)
     except NotFittedError:
@@ -443,15 +445,13 @@ def check_fitted(estimator: Any, owner: str, kind: str = "classifier") -> None:
             f"{owner} calibrates a {kind} that is fitted already; this {type(estimator).__name__} is not. Fit it "
             "first, and wrap it in sklearn.frozen.FrozenEstimator where the calibrator is cloned."
         ) from None
-
-
-def fitted_classifier(estimator: Any, *, owner: str) -> Any:
-    """Return the estimator, or raise an error that says why it cannot be calibrated."""
-    check_fitted(estimator, owner)
-    if not is_classifier(estimator) or not hasattr(estimator, "classes_"):
+    is_one, more, instead = is_regressor(estimator), "", "; for classes take PrivateThresholds"
+    if kind == "classifier":
+        is_one, more, instead = is_classifier(estimator) and hasattr(estimator, "classes_"), " with classes_", ""
+    if not is_one:
         raise ValueError(
-            f"The 'estimator' parameter of {owner} must be a classifier with classes_. "
-            f"Got {type(estimator).__name__} instead."
+            f"The 'estimator' parameter of {owner} must be a {kind}{more}. Got {type(estimator).__name__} instead"
+            f"{instead}."
         )
     return estimator
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.stats import norm
-from sklearn.base import BaseEstimator, is_regressor
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp import _inputs
@@ -22,7 +22,7 @@ from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.postprocessing import _group_guess as guessing
 from skfairdp.postprocessing._charged import ChargedForRows
-from skfairdp.postprocessing._inputs import check_fitted, last_part, thawed
+from skfairdp.postprocessing._inputs import fitted, last_part, thawed
 from skfairdp.privacy import NeighboringRelation, PrivacyLedger, rounded_up
 from skfairdp.schema import Schema, with_schema
 
@@ -182,7 +182,6 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         plan = self._plan(data)
         model = self._fitted_estimator()
-        assert data.groups is not None and data.domain is not None
         blind = isinstance(plan, guessing.GuessedTransportPlan)
         network = guessing.guessing_network(plan, data, self.random_state, type(self).__name__) if blind else None
         transport: Transport | guessing.GuessedTransport
@@ -249,16 +248,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         return _inputs.amount_bounds(self, getattr(model, "bounds", None))
 
     def _fitted_estimator(self) -> Any:
-        owner = type(self).__name__
-        if self.estimator is None:
-            raise ValueError(f"{owner} needs a fitted regressor: give one with the 'estimator' parameter.")
-        check_fitted(self.estimator, owner, "regressor")
-        if not is_regressor(self.estimator):
-            raise ValueError(
-                f"The 'estimator' parameter of {owner} must be a regressor. Got {type(self.estimator).__name__} "
-                "instead; for classes take PrivateThresholds."
-            )
-        return self.estimator
+        return fitted(self.estimator, type(self).__name__, self._kind)
 
     def _scores_of_rows(self, model: Any, table: Any, places: Ints) -> Floats:
         return _scores_within(self._bounds, model, table, places)
@@ -277,7 +267,6 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         return data
 
     def _plan(self, data: _inputs.TrainingData, relation: NeighboringRelation | None = None) -> TransportPlan:
-        assert data.domain is not None
         if not 2 <= len(data.domain) <= _MOST_GROUPS:
             raise ValueError(
                 f"{type(self).__name__} compares every two groups, and got {len(data.domain)}: at least 2, and at most "

@@ -188,7 +188,6 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         plan = self._plan(data)
         model, classes = self._fitted_estimator(), data.classes
-        assert data.groups is not None and data.domain is not None
         constraints = self._constraints(data.domain, classes)
         key = public_generator(self.random_state).bytes(16)
         network = guessing_network(plan, data, self.random_state, _OWNER)
@@ -248,9 +247,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         return None if self.schema is not None else getattr(self.estimator, "classes_", None)
 
     def _fitted_estimator(self) -> Any:
-        if self.estimator is None:
-            raise ValueError(f"{_OWNER} needs a fitted classifier: give one with the 'estimator' parameter.")
-        return inputs.fitted_classifier(self.estimator, owner=_OWNER)
+        return inputs.fitted(self.estimator, _OWNER)
 
     def _check_settings(self) -> None:
         self._validate_params()
@@ -310,12 +307,10 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             check_free_disk(bytes_on_disk(self.schema, data.subjects.n, groups=True), _OWNER)
         self._check_columns(model, data.X.shape[1])
         self._note_the_model(model, data.reads)
-        assert data.domain is not None
         self._constraints(data.domain, data.classes)
         return data
 
     def _plan(self, data: TrainingData, relation: NeighboringRelation | None = None) -> BinsPlan:
-        assert data.domain is not None
         relation = relation or self._relation(self._fitted_estimator(), data.subjects is not None)
         cost = float(self.epsilon), float(self.delta)
         plan = BinsPlan(data.n_units, len(data.domain), *cost, relation, data.rows_of)

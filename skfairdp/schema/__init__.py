@@ -5,18 +5,23 @@ from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._raw_table import (
     SCHEMA_CONSTRAINT,
     SCHEMA_PARAMETERS,
+    CompactRows,
     NumberPlace,
     RawTable,
+    RowStore,
     SchemaEncoder,
     check_roles,
     feature_places,
+    kept_rows,
     made_up,
     note_columns,
     number_places,
+    numeric_memmap,
     schema_of,
+    storage_bytes,
+    subsample_rows,
 )
 from skfairdp.schema._release import IncompleteSchemaError, SchemaPlan, planned_schema
-from skfairdp.schema._row_store import CompactRows, RowStore, kept_rows, numeric_memmap, storage_bytes, subsample_rows
 from skfairdp.schema._schema import Schema, SchemaParameter, SchemaRows, with_schema
 
 __all__ = ["Boolean", "Category", "Date", "IncompleteSchemaError", "KeyedRows", "Number", "Schema", "SchemaEncoder"]

@@ -137,7 +137,10 @@ class Column(_Paid, ABC):
         dict
             With the key "kind", and the parameters of that kind.
         """
-        return {"kind": self.kind, **self._declared(), **({"missing": True} if self.missing else {})}
+        said = {one.name: (getattr(self, one.name), one.default) for one in fields(self) if one.repr}
+        missing = {"missing": True} if said.pop("missing")[0] else {}
+        declared = {name: _in_json(value) for name, (value, usual) in said.items() if value != usual}
+        return {"kind": self.kind, **declared, **missing}
 
     def _values(self, values: Any) -> NDArray[np.float64]:
         """What each cell is before bounds are set, NaN for what is none."""
@@ -151,8 +154,10 @@ class Column(_Paid, ABC):
     def _limits(self) -> list[Any]:
         """The first and the last value."""
 
-    def _declared(self) -> dict[str, Any]:
-        return {}
+
+def _in_json(value: Any) -> Any:
+    """A parameter of a column as JSON and YAML hold it."""
+    return list(value) if isinstance(value, tuple) else value.isoformat() if isinstance(value, date) else value
 
 
 @dataclass(frozen=True, repr=False)
@@ -233,11 +238,6 @@ class Number(Column):
         whole = all(float(value).is_integer() for value in steps)
         return pd.Series(numbers).astype(("Int64" if self.missing else "int64") if whole else "float64")
 
-    def _declared(self) -> dict[str, Any]:
-        usual = {"step": None, "decimal": ".", "thousands": "", "unit": ""}
-        said = {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
-        return {"low": self.low, "high": self.high, **said}
-
 
 @dataclass(frozen=True, repr=False)
 class Category(Column):
@@ -308,9 +308,6 @@ class Category(Column):
         # A categorical column with exactly these categories.
         codes = np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
         return pd.Series(pd.Categorical.from_codes(codes, categories=list(self.values)))
-
-    def _declared(self) -> dict[str, Any]:
-        return {"values": list(self.values), **({} if self.others is None else {"others": self.others})}
 
 
 @dataclass(frozen=True)
@@ -409,10 +406,6 @@ class Date(Column):
     def restore(self, numbers: NDArray[np.float64]) -> "pd.Series[Any]":
         # A column of timestamps.
         return pd.Series(pd.to_datetime(numbers, unit="D", origin="unix")).astype("datetime64[s]")
-
-    def _declared(self) -> dict[str, Any]:
-        written = {} if self.format is None else {"format": self.format}
-        return {"first": self.first.isoformat(), "last": self.last.isoformat(), **written}
 
 
 class PaidValues(tuple[Any, ...]):

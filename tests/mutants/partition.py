@@ -11,7 +11,7 @@ from skfairdp._rows._keyed import _Kept
 from skfairdp._teachers import _logistic, fit_teachers, position_partition
 from skfairdp._teachers._teachers import _Teaching
 from skfairdp.pate import _fair_votes as _sfpate_votes
-from skfairdp.schema import _row_store as _kept_rows
+from skfairdp.schema import _raw_table as _kept_rows
 from tests._tools.inside import UNANSWERED, FoldRule, StudentTrainingSet, fit_student, row_hashes, seeded
 from tests.mutants.harness import mutant, replace_everywhere
 

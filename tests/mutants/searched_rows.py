@@ -13,11 +13,11 @@ from skfairdp.model_selection import (
     _frame,
     _frame as _totals,
     _own_figures,
+    _pareto_search as _run,
     _private_search,
     _scores,
     _search_data,
     _search_data as _scored_rows,
-    _search_run as _run,
     _transfer,
 )
 from skfairdp.pate import _fair_votes as _fair_teachers
