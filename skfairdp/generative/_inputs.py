@@ -280,7 +280,8 @@ def read_generator_data(
     vars(estimator).pop("_subject_column", None)
     _inputs.note_subject_column(estimator, X, y, subject)
     if isinstance(X, np.ma.MaskedArray):  # whatever is masked is missing
-        X = X.astype(np.float64).filled(np.nan) if X.dtype.kind in "biuf" else X.astype(object).filled(None)
+        numbers = X.dtype.kind in "biuf"
+        X = np.ma.filled(X.astype(np.float64 if numbers else object), np.nan if numbers else None)
     X = _opened(estimator, X, y, sensitive_features, subject)
     _utils.check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
     for name, given in (("y", y), ("sensitive_features", sensitive_features)):

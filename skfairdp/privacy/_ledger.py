@@ -14,9 +14,10 @@ import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from skfairdp.exceptions import BudgetExceededError, LedgerError, PrivacyLeakWarning
 from skfairdp.privacy._accountants import epsilon_of
@@ -141,7 +142,7 @@ class PrivacyLedger:
     def __init__(
         self, epsilon: float = math.inf, delta: float = 1e-5, path: str | os.PathLike[str] | None = None
     ) -> None:
-        if isinstance(epsilon, bool) or not (isinstance(epsilon, Real) and epsilon > 0):
+        if isinstance(epsilon, bool) or not (isinstance(epsilon, int | float | np.number) and epsilon > 0):
             raise ValueError(
                 f"The 'epsilon' parameter of PrivacyLedger must be a float in the range (0.0, inf]. Got {epsilon!r}."
             )
