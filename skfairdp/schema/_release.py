@@ -29,7 +29,7 @@ _KINDS = ("number", "whole", "category", "boolean", "date", "any")
 _APART = math.sqrt(2.0)  # a record leaves one cell of a table of counts and enters another
 _FAILURES = 0.1  # of δ, for values that one record alone holds
 _COARSE_SHARE = 0.3  # of the μ² of a column of numbers, where a fine table shows anything at all
-#: Of that of a column whose kind has to be found: at most so much, and at least. So that three counts together have
+#: Of that of a column whose kind has to be found: at most so much, and at least. So that four counts together have
 #: noise of a quarter of the rows: a column that is taken for another kind is lost.
 _KIND_SHARE, _MOST_FOR_KIND = 0.1, 0.3
 _ROLES_SHARE = 0.5  # of the μ² of a schema, for the label and the groups together
@@ -170,7 +170,8 @@ class ColumnRelease:
         lost = found.unread - noisy[_MISSING] - noisy[_TEXT]
         if lost > max(2 * _BEYOND * len(column), 4 * math.sqrt(found.variance + 2 * mechanism.sigma**2)):
             said = ", ".join(f"{name} {value!r}" for name, value in way.items() if value)
-            odd.append(_OTHER_WAY % (100 * lost / len(column), said or _READS.get(kind, "numbers like 1200.5")))
+            reads = f"cells with {said}" if way else _READS.get(kind, "numbers like 1200.5")
+            odd.append(_OTHER_WAY % (min(100 * lost / len(column), 99), reads))
         return replace(found, odd=" It ".join(filter(None, [*odd, found.odd])))
 
     def _found(
@@ -189,7 +190,7 @@ class ColumnRelease:
         """Of the μ² of the column, to find its kind among so many rows: none where it is known."""
         if self.kind is not None:
             return 0.0
-        return min(max(_KIND_SHARE, 3 * (4 * self._gaussian(1.0).sigma / n_rows) ** 2), _MOST_FOR_KIND)
+        return min(max(_KIND_SHARE, 4 * (4 * self._gaussian(1.0).sigma / n_rows) ** 2), _MOST_FOR_KIND)
 
     def common_values(self, share: float = 1.0) -> privacy.CommonValues:
         """Which values of a column of categories are let out, for this share of its μ²."""

@@ -330,8 +330,8 @@ def grouped(mark, times):
 
 ISO, UNREAD = BORN.dt.strftime("%Y-%m-%d"), r"cannot read about (3[5-9]|4[0-5]) % of the rows of \['c'\], .* it reads "
 TWO_WAYS = {
-    "dates": (in_two_ways(BORN.dt.strftime("%d/%m/%Y"), ISO), UNREAD + "format '%d/%m/%Y', and .*in another way"),
-    "decimals": (in_two_ways([f"{age},5" for age in AGES], [f"{age}.5" for age in AGES]), UNREAD + "decimal ','"),
+    "dates": (in_two_ways(BORN.dt.strftime("%d/%m/%Y"), ISO), UNREAD + "cells with format '%d/%m/%Y', and they"),
+    "decimals": (in_two_ways([f"{age},5" for age in AGES], [f"{age}.5" for age in AGES]), UNREAD + ".* decimal"),
     "units": (in_two_ways([f"{age} kg" for age in AGES], [f"{age}000 g" for age in AGES]), UNREAD + ".* unit 'kg'"),
     "currencies": (in_two_ways([f"${age}" for age in AGES], [f"€{age}" for age in AGES]), UNREAD + r".* unit '\$'"),
     "dates among years": (in_two_ways(2000 + AGES, ISO), UNREAD + "numbers like 1200.5"),
