@@ -167,11 +167,6 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
         "the spelling of their labels, or fit it with these classes.",
         "A label that the model does not know has no code. Any other one in its place would be made up.",
     ),
-    "no kind": PrivateError(
-        "{name} of {owner} holds nothing that is a number, a date, a text or a truth, such as durations, intervals, "
-        "bytes or lists. Make numbers of them (series.dt.days) or leave the column out: known={{{name}: None}}.",
-        "Where no cell of a column can be read no epsilon finds a value; one row that can be read decides it alone.",
-    ),
     "unlisted": PrivateError(
         "{name} of {owner} holds a label or a group that is missing or not among those that its schema lists. "
         "Schema.misfits(table) counts them by column (do not publish its counts). Correct their spelling, list them, "

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from skfairdp.schema import _columns
 from skfairdp.schema._columns import Boolean, Category, Column, Date, Number
 from skfairdp.schema._release import counts_of_kinds, is_called_identifier, likeliest
+from skfairdp.schema._writings import LIKE_1200
 
 #: A column in full; or its kind, where bounds or values are not said; or None, where it is of no use.
 Said = dict[str, Column | str | None]
@@ -228,7 +229,11 @@ def guessed(column: "pd.Series[Any]", name: str) -> dict[str, Any]:
         return {}
     way, turned = ({}, "") if writings is None else writings.best(writings.counts(column))
     said = {key: value for key, value in way.items() if value != ("." if key == "decimal" else "")}
-    return {"guess": {"kind": "number" if kind == "whole" else kind, **said, **({"or": turned} if turned else {})}}
+    dotted = [text for text in known if "." in text]
+    other: Any = turned
+    if dotted and kind in ("number", "whole") and way.get("decimal", ".") == "." and all(map(LIKE_1200.search, dotted)):
+        other = {"decimal": ",", "thousands": "."}  # 1.200 may be twelve hundred
+    return {"guess": {"kind": "number" if kind == "whole" else kind, **said, **({"or": other} if other else {})}}
 
 
 def is_numbering(column: "pd.Series[Any]") -> bool:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,12 @@ from scipy.special import ndtri
 from skfairdp import privacy
 from skfairdp._rows import Subjects
 from skfairdp._usefulness import units_of
-from skfairdp._utils import private_error, warn_caller, warn_of_seed
+from skfairdp._utils import warn_caller, warn_of_seed
 from skfairdp.privacy import GaussianDpEvent, RareDisclosure
 from skfairdp.schema import _columns
 from skfairdp.schema._columns import Boolean, Category, _as_days, _as_numbers, _day_of
 from skfairdp.schema._frames import as_dataframe, column_names
-from skfairdp.schema._writings import DAYS, NUMBERS, Writings
+from skfairdp.schema._writings import DAYS, LIKE_1200, NUMBERS, Writings
 
 #: What a column may be said to be, where its bounds or values are to be found.
 _KINDS = ("number", "whole", "category", "boolean", "date", "any")
@@ -30,7 +29,7 @@ _KINDS = ("number", "whole", "category", "boolean", "date", "any")
 _APART = math.sqrt(2.0)  # a record leaves one cell of a table of counts and enters another
 _FAILURES = 0.1  # of δ, for values that one record alone holds
 _COARSE_SHARE = 0.3  # of the μ² of a column of numbers, where a fine table shows anything at all
-#: Of that of a column whose kind has to be found: at most so much, and at least. So that three counts together have
+#: Of that of a column whose kind has to be found: at most so much, and at least. So that four counts together have
 #: noise of a quarter of the rows: a column that is taken for another kind is lost.
 _KIND_SHARE, _MOST_FOR_KIND = 0.1, 0.3
 _ROLES_SHARE = 0.5  # of the μ² of a schema, for the label and the groups together
@@ -68,9 +67,23 @@ _UNREADABLE = (
     "found texts beside numbers, dates or booleans in {names}, such as '>5000' or 'n.k.': they are read as missing. "
     "Replace them by numbers, or give known={{'name': 'category'}}."
 )
+_OTHER_WAY = (
+    "cannot read about %.0f %% of the rows of {names}, which are not blank: it reads %s, and they are written in "
+    "another way, with another format, mark or unit. Write all cells in one way (pd.to_datetime, str.replace), or make "
+    "two columns, one of each way, and describe them: known={{'name': Date(first, last, format=...)}}."
+)
+_NUMBERS_BESIDE_DAYS = (
+    "found numbers beside days in {names}: a number is read as days since 1970-01-01. If numbers are years or the days "
+    "of a spreadsheet make days of them; if they are something else put them into a column of their own."
+)
+_POINTS = (
+    "reads numbers like 1.200 in {names} as one and a fifth, though its noisy counts do not show whether the point is "
+    "for thousands. Where it is, say so: known={{'name': Number(low, high, decimal=',', thousands='.')}}. Where "
+    "numbers like 1,200 stand beside them, write all in one way."
+)
+_READS = {"date": "days like 2001-04-25", "boolean": "True and False, 1 and 0"}  # where it is no way of its own
 
-_READABLE = (str, int, float, np.number, np.bool_, np.datetime64, Decimal, date)
-_MISSING, _BOOLEAN, _WHOLE, _FRACTION, _DAY, _TEXT, _WRITTEN_DAY, _WRITTEN_NUMBER = range(8)
+_MISSING, _BOOLEAN, _WHOLE, _FRACTION, _DAY, _TEXT, _WRITTEN_DAY, _LIKE_1200, _WRITTEN_NUMBER = range(9)
 
 
 class IncompleteSchemaError(ValueError):
@@ -106,7 +119,8 @@ class IncompleteSchemaError(ValueError):
         )
         super().__init__(
             f"Schema.release found no value that enough records share in {list(absent)}. The epsilon is spent.{kept} "
-            "Raise epsilon, or give the values if they are public: known={'name': Category([...])}."
+            "Raise epsilon, or give the values if they are public: known={'name': Category([...])}. Durations, lists "
+            "and bytes are no values: make numbers or texts of them, or leave them out, known={'name': None}."
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -135,22 +149,38 @@ class ColumnRelease:
 
     def release(self, column: "pd.Series[Any]", noise: privacy.NoiseSource) -> "Found":
         """Release the counts of a column; return the description that follows from them."""
-        kind, share, way, odd, turned = self.kind, 1.0, dict[str, Any](), "", ""
-        if kind is None:
-            own = self.share_of_kind(len(column))
-            mechanism = self._gaussian(own)
-            noisy = mechanism.release(counts_of_kinds(column), noise)
-            (kind, writings), share = likeliest(noisy, mechanism.sigma), 1 - own
-            if writings is not None:
-                way, turned = writings.best(mechanism.release(writings.counts(column), noise), mechanism.sigma)
-                share -= own
-            odd = _UNREADABLE if noisy[_TEXT] > max(_BEYOND * len(column), 4 * mechanism.sigma) else ""
+        if self.kind is not None:
+            return self._found(column, self.kind, {}, 1.0, noise)
+        own, way, odd, written = self.share_of_kind(len(column)), dict[str, Any](), list[str](), np.zeros(0)
+        mechanism, share = self._gaussian(own), 1 - own
+        noisy = mechanism.release(counts_of_kinds(column), noise)
+        kind, writings = likeliest(noisy, mechanism.sigma)
+        doubt = max(_BEYOND * len(column), 4 * mechanism.sigma)
+        if writings is not None:
+            written = mechanism.release(writings.counts(column), noise)
+            way, turned = writings.best(written, mechanism.sigma)
+            share -= own
+            odd += [_EITHER_ORDER % (way["format"], turned)] if turned else []
+        found = self._found(column, kind, way, share, noise)
+        if kind == "category" or found.column is None:
+            return found
+        odd += [_POINTS] if kind == "number" and _points_unclear(noisy, written, way, doubt) else []
+        odd += [_UNREADABLE] if noisy[_TEXT] > doubt else []
+        odd += [_NUMBERS_BESIDE_DAYS] if kind == "date" and noisy[_WHOLE] + noisy[_FRACTION] > 2 * doubt else []
+        lost = found.unread - noisy[_MISSING] - noisy[_TEXT]
+        if lost > max(2 * _BEYOND * len(column), 4 * math.sqrt(found.variance + 2 * mechanism.sigma**2)):
+            said = ", ".join(f"{name} {value!r}" for name, value in way.items() if value)
+            reads = f"cells with {said}" if way else _READS.get(kind, "numbers like 1200.5")
+            odd.append(_OTHER_WAY % (min(100 * lost / len(column), 99), reads))
+        return replace(found, odd=" It ".join(filter(None, [*odd, found.odd])))
+
+    def _found(
+        self, column: "pd.Series[Any]", kind: str, way: Mapping[str, Any], share: float, noise: privacy.NoiseSource
+    ) -> "Found":
         if kind == "category":
             return self._values(column, share, noise)
         truths = kind == "boolean"
-        found = self._truths(column, share, noise) if truths else self._bounds(column, kind, way, share, noise)
-        order = [_EITHER_ORDER % (way["format"], turned)] if turned and found.column is not None else []
-        return replace(found, odd=" It ".join(filter(None, [*order, found.odd or odd])))
+        return self._truths(column, share, noise) if truths else self._bounds(column, kind, way, share, noise)
 
     def _gaussian(self, share: float) -> privacy.GaussianMechanism:
         sigma = _APART / (self.mu * math.sqrt(share))
@@ -160,7 +190,7 @@ class ColumnRelease:
         """Of the μ² of the column, to find its kind among so many rows: none where it is known."""
         if self.kind is not None:
             return 0.0
-        return min(max(_KIND_SHARE, 3 * (4 * self._gaussian(1.0).sigma / n_rows) ** 2), _MOST_FOR_KIND)
+        return min(max(_KIND_SHARE, 4 * (4 * self._gaussian(1.0).sigma / n_rows) ** 2), _MOST_FOR_KIND)
 
     def common_values(self, share: float = 1.0) -> privacy.CommonValues:
         """Which values of a column of categories are let out, for this share of its μ²."""
@@ -169,8 +199,12 @@ class ColumnRelease:
     def _truths(self, column: "pd.Series[Any]", share: float, noise: privacy.NoiseSource) -> "Found":
         mechanism, places = self._gaussian(share), Boolean(missing=True).read(column)
         counts = np.bincount(places[~np.isnan(places)].astype(np.int64), minlength=2)
-        held = _held(np.append(mechanism.release(counts, noise), 0.0), mechanism.sigma)[:-1]
-        return Found(Boolean(missing=True), "" if held.all() else _ONE_VALUE) if held.any() else Found(None)
+        noisy = mechanism.release(counts, noise)
+        held = _held(np.append(noisy, 0.0), mechanism.sigma)[:-1]
+        if not held.any():
+            return Found(None)
+        odd = "" if held.all() else _ONE_VALUE
+        return Found(Boolean(missing=True), odd, len(places) - noisy.sum(), 2 * mechanism.sigma**2)
 
     def _values(self, column: "pd.Series[Any]", share: float, noise: privacy.NoiseSource) -> "Found":
         mechanism = self.common_values(share)
@@ -204,11 +238,12 @@ class ColumnRelease:
         cells = np.bincount(scale.cells(known), minlength=scale.n_cells)
         noisy = coarse.release(np.append(cells, len(numbers) - len(known)), noise)
         held = _held(noisy, coarse.sigma)
+        unread = noisy[-1], coarse.sigma**2
         if not held[:-1].any():
             return Found(None)
         low, high = scale.range_of(_with_neighbors(held[:-1], noisy[:-1], coarse.sigma))
         if not shows:
-            return Found(_described(kind, low, high, bool(held[-1]), way))
+            return Found(_described(kind, low, high, bool(held[-1]), way), "", *unread)
 
         step = max(math.ldexp(1.0, math.ceil(math.log2((high - low) / _N_CELLS))), 0.0 if kind == "number" else 1.0)
         first, last = math.floor(low / step), math.ceil(high / step) if high > 0 else math.floor(high / step) + 1
@@ -223,15 +258,18 @@ class ColumnRelease:
         odd = _odd(finer, inner, np.where(held, noisy, 0)[powers[0] : powers[1] + 1], zero)
         if not odd and "%y" in way.get("format", ""):
             odd = _TWO_DIGITS
-        return Found(_described(kind, low, high, bool(held[-1]), way), odd)
+        return Found(_described(kind, low, high, bool(held[-1]), way), odd, *unread)
 
 
 @dataclass(frozen=True)
 class Found:
-    """The description of a column, None where nothing in it is common enough, and what is odd about it."""
+    """The description of a column, None where nothing in it is common enough, and what is odd about it. How many cells
+    it does not read is as noisy as ``variance`` says."""
 
     column: _columns.Column | None
     odd: str = ""
+    unread: float = 0.0
+    variance: float = math.inf
 
 
 def _odd(fine: NDArray[np.float64], inner: tuple[int, int], power: NDArray[np.float64], zero: NDArray[np.int64]) -> str:
@@ -359,7 +397,7 @@ def likeliest(noisy: NDArray[Any], sigma: float = 0.0) -> tuple[str, Writings | 
 
     And in which of its writings it is, where it is texts that are not written as this package reads them.
     """
-    numbers = noisy[_WHOLE] + noisy[_FRACTION] + noisy[_WRITTEN_NUMBER]
+    numbers = noisy[_WHOLE] + noisy[_FRACTION] + noisy[_LIKE_1200] + noisy[_WRITTEN_NUMBER]
     days = noisy[_DAY] + noisy[_WRITTEN_DAY]
     largest = max(numbers, noisy[_BOOLEAN], days, noisy[_TEXT])
     if largest == noisy[_TEXT]:
@@ -371,7 +409,18 @@ def likeliest(noisy: NDArray[Any], sigma: float = 0.0) -> tuple[str, Writings | 
     doubt = max(_BEYOND * numbers, 4 * sigma)
     if noisy[_WRITTEN_NUMBER] > doubt:
         return "number", NUMBERS
-    return "whole" if noisy[_FRACTION] <= doubt else "number", None
+    return "whole" if max(noisy[_FRACTION], noisy[_LIKE_1200]) <= doubt else "number", None
+
+
+def _points_unclear(noisy: NDArray[Any], written: NDArray[Any], way: Mapping[str, str], doubt: float) -> bool:
+    """Whether counts show numbers like 1.200, which are read as fractions, beside some like 5 or 1,200, and no other
+    fractions."""
+    shown = {"1.200": noisy[_LIKE_1200], "5": noisy[_WHOLE], "0.5": noisy[_FRACTION], "1,200": 0.0, "1,200.5": 0.0}
+    if way:
+        told = shown if way["unit"] else ("1,200", "1,200.5")
+        shown |= {text: written[NUMBERS.place(text + way["unit"])] for text in told}
+    whole, others = max(shown["5"], shown["1,200"]), max(shown["0.5"], shown["1,200.5"])
+    return bool(way.get("decimal", ".") == "." and min(shown["1.200"], whole) > doubt >= others)
 
 
 def counts_of_kinds(column: "pd.Series[Any]") -> NDArray[np.int64]:
@@ -404,6 +453,8 @@ def _kind_of_text(cell: str) -> int:
         return _BOOLEAN
     if not math.isnan(_columns.number_of_text(text)):
         digits = text.lstrip("+-\u2212(")
+        if LIKE_1200.match(digits):
+            return _LIKE_1200
         return _TEXT if digits[:1] == "0" and digits[1:2].isdigit() else -1  # 007 is a name: of a place, a firm
     if text in _columns.NOTHING:
         return _MISSING
@@ -425,16 +476,6 @@ def _kind_of_object(cell: Any) -> int:
         return _TEXT if isinstance(cell, str) or not hasattr(cell, "year") else _DAY
     except Exception:
         return _TEXT
-
-
-def _has_no_kind(column: "pd.Series[Any]") -> bool:
-    """Whether something is in a column, and none of it a number, a day, a text or a truth."""
-    some = False
-    for cell in column:
-        if isinstance(cell, _READABLE) and not isinstance(cell, np.timedelta64 | np.complexfloating | timedelta):
-            return False
-        some = some or not _columns._is_missing(cell)
-    return some
 
 
 def _plain_values(column: "pd.Series[Any]") -> list[Any]:
@@ -566,9 +607,6 @@ def released_columns(
         subjects = Subjects.read(whose, plan.subject, len(frame), owner="Schema.release")
         frame = subjects.one_row_or_none_of(frame)
     _refuse_in_vain(plan, len(frame))
-    for name, column in plan.columns.items():
-        if isinstance(column, ColumnRelease) and _has_no_kind(frame[name]):
-            raise private_error("no kind", owner="Schema.release", name=repr(name))
     described = list(plan.columns.values())
     reads = privacy.PublicReads()
     reads.note_number_of_rows(len(frame))
@@ -633,8 +671,8 @@ def _kept(
             f"Schema.release leaves out {absent}: {len(plan.columns)} columns share the epsilon, so that a value "
             f"stands out from noise only if about {_needed(plan, absent, n_rows):,.0f} of the {n_rows:,} "
             f"{units_of(plan.relation)} share it. Describe what is public, at no cost: known={{'age': Number(17, 90), "
-            "'id': None}; or raise epsilon, or give more rows. Free text, identifiers, and numbers or dates in "
-            "another format than declared are never found."
+            "'id': None}; or raise epsilon, or give more rows. Free text, identifiers, durations (make numbers of "
+            "them: series.dt.days), lists, and numbers or dates in another format than declared are never found."
         )
     return columns
 

@@ -623,7 +623,9 @@ class Schema:
             counts show them; where they do not, a fit refuses a table that has any.
             Numbers count up to 6.7e299 and from 1e-301 on, days from 1790 to 2149; farther ones as the nearest of them.
             Years of two digits are 1969 to 2068, which a warning says; so does one where counts do not show which
-            number is the day, and which the month.
+            number is the day, and which the month, where they show texts or cells in another writing than the one that
+            is read (50.5 beside 50,5, g beside kg), and where they show numbers beside days. Of numbers like 1.200 they
+            know what the point is only if others have a unit or a comma.
 
         Raises
         ------
@@ -665,7 +667,8 @@ class Schema:
 
         Names, and kinds by the dtypes, are public. What looks like something else gets a "guess" besides: a date in
         texts like 25/04/2001, a number in texts like "$1,200", a truth in texts like yes and no, an identifier. Of days
-        like 03/04/2001 "or" is the other format that reads them.
+        like 03/04/2001 "or" is the other format that reads them, and of numbers that all look like 1.200, if they have
+        a point, the other marks.
 
         **No guarantee.** A guess is made from the rows: it is for your own eyes, and the rest of the package does not
         read it. Write it into the column if you know it from elsewhere, and publish no template that still holds it.

@@ -38,6 +38,8 @@ _NUMBER = re.compile(
     rf"({_ANY_UNIT}\s*\()?[-+\u2212]?\s*{_ANY_UNIT}\s*[-+\u2212]?\d[\d.,' \u00a0\u202f]*{_ANY_UNIT}\s*[-\u2212]?"
     rf"(\)\s*{_ANY_UNIT})?"
 )
+#: Of which the point may be for thousands: neither 0.125 nor 1,234.567.
+LIKE_1200 = re.compile(r"(?<![\d.,])[1-9]\d{0,2}\.\d{3}(?![\d.,eE])")
 _MARKS = ((".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (".", "'"))
 
 
@@ -89,6 +91,10 @@ class Writings:
         as_good = [way for way, read, doubt in compared if reads[most] - read <= doubt]
         turned = {"format": as_good[0].get("format", "").translate(_TURNED)}
         return dict(as_good[0]), turned["format"] if turned in as_good[1:] else ""
+
+    def place(self, text: str) -> int:
+        """The place of an example in the table of counts."""
+        return self.readings[self.reading(text)]
 
 
 _TURNED = str.maketrans("dm", "md")

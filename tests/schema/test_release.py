@@ -18,7 +18,7 @@ from sklearn.base import clone
 from skfairdp import FairPATEClassifier, PrivacyLedger, privacy as dp
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skfairdp.privacy import compose, epsilon_of, flatten, verify_file
-from skfairdp.schema import Boolean, Category, Date, Number, Schema
+from skfairdp.schema import Boolean, Category, Date, IncompleteSchemaError, Number, Schema
 from skfairdp.schema._columns import _as_days, _as_numbers
 from skfairdp.schema._release import (
     _BEYOND,
@@ -315,6 +315,93 @@ def test_texts_beside_numbers_are_told_of(text):
     assert column.missing and np.isnan(column.read([text])[0])
 
 
+AGES = np.random.default_rng(0).integers(18, 95, 2 * N)
+SOME = np.random.default_rng(1).random(2 * N) < 0.4
+BORN = pd.Series(pd.Timestamp("2000-01-01") + pd.to_timedelta(100 * AGES, unit="D"))
+
+
+def in_two_ways(one, other):
+    return [b if some else a for a, b, some in zip(one, other, SOME, strict=True)]
+
+
+def grouped(mark, times):
+    return [f"{age * times:,}".replace(",", mark) for age in AGES]
+
+
+ISO, UNREAD = BORN.dt.strftime("%Y-%m-%d"), r"cannot read about (3[5-9]|4[0-5]) % of the rows of \['c'\], .* it reads "
+TWO_WAYS = {
+    "dates": (in_two_ways(BORN.dt.strftime("%d/%m/%Y"), ISO), UNREAD + "cells with format '%d/%m/%Y', and they"),
+    "decimals": (in_two_ways([f"{age},5" for age in AGES], [f"{age}.5" for age in AGES]), UNREAD + ".* decimal"),
+    "units": (in_two_ways([f"{age} kg" for age in AGES], [f"{age}000 g" for age in AGES]), UNREAD + ".* unit 'kg'"),
+    "currencies": (in_two_ways([f"${age}" for age in AGES], [f"€{age}" for age in AGES]), UNREAD + r".* unit '\$'"),
+    "dates among years": (in_two_ways(2000 + AGES, ISO), UNREAD + "numbers like 1200.5"),
+    "dates among truths": (in_two_ways((AGES > 50).tolist(), ISO), UNREAD + "True and False, 1 and 0"),
+    "fives among truths": (in_two_ways((AGES > 50).tolist(), [5] * len(AGES)), UNREAD + "True and False, 1 and 0"),
+    "years among dates": (in_two_ways(ISO, 2000 + AGES), r"found numbers beside days in \['c'\].*since 1970"),
+    "thousands": (in_two_ways(grouped(",", 1000), grouped(".", 1000)), r"numbers like 1.200 in \['c'\] as one and a f"),
+    "German thousands": (grouped(".", 20), r"numbers like 1.200 in \['c'\].*decimal=',', thousands='.'"),
+    "German thousands with a unit": ([f"{text} €" for text in grouped(".", 20)], r"numbers like 1.200 in \['c'\]"),
+}  # fmt: skip
+
+
+def told_of(table, entropy, epsilon):
+    with recording_noise(entropy=entropy), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Schema.release(table, epsilon=epsilon, label="y")
+    return [str(one.message) for one in caught]
+
+
+@pytest.mark.parametrize("what", TWO_WAYS)
+def test_a_column_that_is_written_in_two_ways_is_told_of(what):
+    """Found: up to half of the cells became missing, or another number, without a word."""
+    cells, says = TWO_WAYS[what]
+    table = pd.DataFrame({"y": AGES % 2, "x": AGES, "c": pd.Series(cells, dtype=object)})
+    for entropy in range(3):
+        (said,) = told_of(table, entropy, 2.0)
+        assert said.startswith("Schema.release ") and re.search(says, said)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("blank", [None, "NA", ""])
+@pytest.mark.parametrize("epsilon", [1.0, 12.0])
+def test_a_column_that_is_written_in_one_way_is_not(blank, epsilon):
+    thirds = np.random.default_rng(2).uniform(1, 4000, len(AGES))
+    table = pd.DataFrame({
+        "iso": ISO, "slashes": BORN.dt.strftime("%d/%m/%Y"), "days": BORN, "whole": AGES, "truth": AGES > 50,
+        "comma": [f"{age},5" for age in AGES], "kg": [f"{age} kg" for age in AGES], "thousands": grouped(",", 20),
+        "euro": [f"{age * 20:,}.50 €".translate(str.maketrans(",.", ".,")) for age in AGES],
+        "three decimals": [f"{one:,.3f}" for one in thirds], "three of few": [f"{one / 50:.3f}" for one in thirds],
+        "all decimals": [str(round(one / 50, 3 if some else 1)) for one, some in zip(thirds, SOME, strict=True)],
+    }).astype(object)  # fmt: skip
+    table = table.mask(np.random.default_rng(3).random(table.shape) < 0.3, blank) if blank is not None else table
+    table = table.assign(y=AGES % 2)
+    for entropy in range(4):
+        said = told_of(table, entropy, epsilon)
+        assert not [one for one in said if re.search("cannot read|beside|one and a fifth", one)], said
+
+
+@pytest.mark.parametrize("few", [0, 30])
+def test_what_is_said_of_other_writings_follows_from_the_noisy_counts(few):
+    """A few cells in another writing may be hidden by the noise: whether they are there is not told."""
+    cells = BORN.dt.strftime("%d/%m/%Y").mask(np.arange(len(BORN)) < few, ISO)
+    assert told_of(pd.DataFrame({"y": AGES % 2, "x": AGES, "c": cells}), 0, 1.0) == []
+
+
+def test_a_template_names_the_marks_that_a_point_may_be():
+    for cells in (grouped(".", 20), [f"{text} €" for text in grouped(".", 20)]):
+        assert Schema.template(pd.DataFrame({"c": cells}))["columns"]["c"]["guess"]["or"] == {
+            "decimal": ",", "thousands": ".",
+        }  # fmt: skip
+    for cells in (
+        ["1.250", "0.125"],
+        ["1.250", "950.5"],
+        ["1,250", "950"],
+        ["1,234.567", "2.000"],
+        ["1.250,50", "1.250"],
+    ):
+        assert "or" not in Schema.template(pd.DataFrame({"c": cells}))["columns"]["c"].get("guess", {})
+
+
 @pytest.mark.parametrize("role", ["y", "sex"])
 @pytest.mark.parametrize("missing", [5, 150])
 def test_a_missing_label_or_group_never_counts_as_one_that_is_listed(role, missing):
@@ -454,16 +541,32 @@ def test_groups_that_a_release_does_not_list_are_one_of_their_own(cell):
 
 @pytest.mark.parametrize(
     "cells",
-    [pd.to_timedelta(np.arange(50), unit="D"), [b"7"] * 50, [pd.Interval(0, 1)] * 50, [[1]] * 50, [1j] * 50],
+    [pd.to_timedelta(np.arange(N), unit="D"), [b"7"] * N, [pd.Interval(0, 1)] * N, [[1]] * N, [1j] * N],
     ids=["durations", "bytes", "intervals", "lists", "complex"],
 )
-def test_columns_of_no_kind_are_named_before_anything_is_spent(cells):
-    ledger = dp.PrivacyLedger()
-    rows = pd.DataFrame({"x": np.arange(50), "odd": pd.Series(cells)})
-    with pytest.raises(ValueError, match=r"'odd' of Schema\.release holds nothing that is a number, a date, a text"):
-        Schema.release(rows, epsilon=1.0, ledger=ledger)
-    assert not ledger.entries
-    assert Schema.release(rows, epsilon=50.0, known={"odd": None}).features == ("x",)
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_column_of_no_kind_is_not_found_whatever_one_record_holds(cells, alone):
+    """Found: it was refused for nothing, and with one number among its cells it was released. What one record decides
+    must follow from what was paid for, so that such a column costs what others do."""
+    rows, said = beside(pd.Series(cells))[["y", "c"] if alone else ["y", "x", "c"]], []
+    with recording_noise(entropy=0) as record:
+        for replay, cell in ((None, None), (record, 3.0), (record, "text")):
+            ledger = dp.PrivacyLedger()
+            table = rows if cell is None else rows.assign(c=[cell, *rows["c"][1:]])
+            noise = contextlib.nullcontext() if replay is None else recording_noise(entropy=0, replay=record)
+            with noise, warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                try:
+                    found = dict(Schema.release(table, epsilon=1.0, label="y", ledger=ledger).columns)
+                except IncompleteSchemaError as error:
+                    found = str(error)
+            assert len(ledger.entries) == 1
+            said.append((found, [str(one.message) for one in caught]))
+    assert said[0] == said[1] == said[2]
+    if alone:
+        assert "['c']" in said[0][0] and "Durations, lists and bytes are no values" in said[0][0]
+    else:
+        assert list(said[0][0]) == ["y", "x"] and "leaves out ['c']" in said[0][1][0] and "dt.days" in said[0][1][0]
 
 
 def test_a_template_with_nulls_is_what_is_known(tmp_path):
