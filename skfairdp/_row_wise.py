@@ -1,5 +1,6 @@
 """Predictions on private rows, each a function of its own row and place, whatever the predictor does with others."""
 
+import contextlib
 import copy
 import inspect
 import pickle
@@ -18,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skfairdp._typing import Array, Floats, Ints, Objects
-from skfairdp._utils import PlainRows, as_objects, by_halves, coins_of, global_generators_kept, silence
+from skfairdp._utils import PlainRows, as_objects, by_halves, coins_of, silence
 
 #: Stands where a row has no prediction: an error, a wrong shape. No label of any kind is equal to it.
 NO_CLASS = object()
@@ -94,9 +95,9 @@ def row_wise_predictions(fitted: Any, X: Any, groups: Array | None, *, places: I
         if known:
             return as_objects([_alone(_asks(lambda: fitted, rows, groups), row) for row in range(len(rows))])
         seeds = np.zeros(len(rows), np.int64) if places is None else places
-        with _ONE_BY_ONE, global_generators_kept():
+        with _ONE_BY_ONE, _global_generators() as start:
             made = _copies(fitted)
-            drawn = [partial(lambda seed: _seeded(made(), _start_generators(seed)), seed) for seed in seeds.tolist()]
+            drawn = [partial(lambda seed: _seeded(made(), start(seed)), seed) for seed in seeds.tolist()]
             return as_objects([_alone(_asks(model, rows, groups), row) for row, model in enumerate(drawn)])
 
 
@@ -268,14 +269,28 @@ def _seeded(fitted: Any, seed: int) -> Any:
     return fitted
 
 
-def _start_generators(place: int) -> int:
-    """Start all global generators by a place, whose seed is returned."""
-    torch, seed = sys.modules.get("torch"), int(_coins(np.array([place]))[0] * 2**32)
-    np.random.set_state(np.random.RandomState(seed).get_state())  # noqa: NPY002
-    random.setstate(random.Random(seed).getstate())
-    if torch is not None:
-        torch.set_rng_state(torch.Generator().manual_seed(seed).get_state())
-    return seed
+@contextlib.contextmanager
+def _global_generators() -> Iterator[Callable[[int], int]]:
+    """Gives what starts all global generators by a place, and leaves them as they were."""
+    torch = sys.modules.get("torch")
+    arrays, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
+    tensors = None if torch is None else torch.get_rng_state()
+
+    def start(place: int) -> int:
+        seed = int(_coins(np.array([place]))[0] * 2**32)
+        np.random.set_state(np.random.RandomState(seed).get_state())  # noqa: NPY002
+        random.setstate(random.Random(seed).getstate())
+        if torch is not None:
+            torch.set_rng_state(torch.Generator().manual_seed(seed).get_state())
+        return seed
+
+    try:
+        yield start
+    finally:
+        np.random.set_state(arrays)  # noqa: NPY002
+        random.setstate(plain)
+        if torch is not None:
+            torch.set_rng_state(tensors)
 
 
 # ------------------------------------------------------------------ what is known of an estimator

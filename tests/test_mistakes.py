@@ -428,11 +428,6 @@ MASKED = [
         "X of PATEClassifier", "masked", "Impute",
     ),
     mistake(
-        "masked entries of X, for the generator",
-        lambda ledger: fit_generator(ledger, np.ma.masked_greater(R.X, 2)),
-        "X of PFGuardGenerator", "masked", "Impute",
-    ),
-    mistake(
         "masked labels",
         lambda ledger: fit_pate(ledger, y=np.ma.array(R.y, mask=R.y == 1)),
         "y of PATEClassifier", "masked",

@@ -195,8 +195,8 @@ def generators_made_at_import(tree):
 #: row can tell another how much it drew. So may a learner. The state is put back afterwards, as how much was drawn may
 #: follow from private rows or from a secret (tests/model_selection/test_search_rows.py, test_search_learners.py).
 PUT_BACK = {
-    "_row_wise.py": {"import random.None", "np.random.set_state", "np.random.RandomState"},
-    "_utils/_numeric.py": {"import random.None", "np.random.get_state", "np.random.set_state"},
+    "_row_wise.py": {"import random.None", "np.random.get_state", "np.random.set_state", "np.random.RandomState"},
+    "_utils/_sklearn.py": {"import random.None", "np.random.get_state", "np.random.set_state"},
 }
 
 

@@ -3,12 +3,8 @@
 Noise is not drawn here; see ``skfairdp.privacy`` for the secret source.
 """
 
-import contextlib
 import hashlib
 import numbers
-import random
-import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -37,23 +33,6 @@ def public_generator(random_state: RandomStateLike) -> Generator:
 def child_seeds(rng: Generator, n: int) -> Ints:
     """Draw ``n`` seeds for independent parts of one computation (teachers, folds)."""
     return rng.integers(0, 2**31 - 1, size=n, dtype=np.int64)
-
-
-@contextlib.contextmanager
-def global_generators_kept() -> Iterator[None]:
-    """Leaves the global generators as they were: how often learners drew may follow from private rows, or secrets."""
-    torch = sys.modules.get("torch")
-    arrays, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
-    tensors = None if torch is None else torch.get_rng_state()
-    try:
-        yield
-    finally:
-        np.random.set_state(arrays)  # noqa: NPY002
-        random.setstate(plain)
-        if (
-            loaded := sys.modules.get("torch")
-        ) is not None:  # maybe since, with the state that all generators begin with
-            loaded.set_rng_state(loaded.Generator().get_state() if tensors is None else tensors)
 
 
 def coins_of(rows: Floats, key: bytes) -> Floats:

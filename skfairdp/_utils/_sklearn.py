@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import random
 import sys
 import warnings
 from collections.abc import Callable
@@ -16,7 +17,6 @@ from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_features as n_columns
 
-from skfairdp._utils._numeric import global_generators_kept
 from skfairdp._utils._plain_state import PlainState
 
 __all__ = ["HasMethods", "Interval", "StrOptions", "n_columns", "take_rows"]
@@ -166,15 +166,17 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     What has been spent stays told: a fit that has begun to spend has dropped the report of the earlier one. Whatever
     numpy and scikit-learn are told elsewhere, a NaN is looked for, and no arithmetic of a private number is an error.
+    Global generators are left as they were: how often learners drew may follow from private rows, or from a secret.
     """
 
     @functools.wraps(fit)
     def fitted(self: Any, *args: Any, **named: Any) -> Any:
-        before = dict(vars(self))
+        before, torch = dict(vars(self)), sys.modules.get("torch")
         vars(self).pop("_fitted_with", None)
+        arrays, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
+        tensors = None if torch is None else torch.get_rng_state()
         try:
-            state = np.errstate(all="warn", under="ignore")
-            with config_context(assume_finite=False), state, global_generators_kept():
+            with config_context(assume_finite=False), np.errstate(all="warn", under="ignore"):
                 result = fit(self, *args, **named)
             vars(self)["_fitted_with"] = {name: vars(self)[name] for name in self._read_after_fit & vars(self).keys()}
             return result
@@ -186,6 +188,13 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
                 now.clear()
                 now.update({**before, **bought})
             raise
+        finally:
+            np.random.set_state(arrays)  # noqa: NPY002
+            random.setstate(plain)
+            if (
+                loaded := sys.modules.get("torch")
+            ) is not None:  # maybe since: with the usual state
+                loaded.set_rng_state(loaded.Generator().get_state() if tensors is None else tensors)
 
     return fitted
 

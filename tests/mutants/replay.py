@@ -1,5 +1,6 @@
 """Leaks past the noise, each of which the replay test must tell: kinds that were found once, planted again."""
 
+import contextlib
 import logging
 import warnings
 from functools import partial
@@ -215,10 +216,15 @@ def one_by_one_where_one_fails(patch):
 def coins_by_call(patch):
     """Found: what draws when it predicts drew one number after the other, so that a row that it does not answer moved
     the coins of all others. Right: each row has coins of its place."""
-    honest, started = _row_wise._start_generators, []
-    patch.setattr(
-        _row_wise, "_start_generators", lambda place: place if started else started.append(honest(0)) or place
-    )
+
+    @contextlib.contextmanager
+    def one_after_the_other():
+        with honest() as start:
+            start(0)
+            yield lambda place: place
+
+    honest = _row_wise._global_generators
+    patch.setattr(_row_wise, "_global_generators", one_after_the_other)
 
 
 @mutant
