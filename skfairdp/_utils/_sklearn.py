@@ -191,9 +191,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             np.random.set_state(arrays)  # noqa: NPY002
             random.setstate(plain)
-            if (
-                loaded := sys.modules.get("torch")
-            ) is not None:  # maybe since: with the usual state
+            if (loaded := sys.modules.get("torch")) is not None:  # maybe since: with the usual state
                 loaded.set_rng_state(loaded.Generator().get_state() if tensors is None else tensors)
 
     return fitted

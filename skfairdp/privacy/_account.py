@@ -170,8 +170,8 @@ def privacy_of(estimator: Any) -> PrivacySpent:
     stack has thrown away, and whatever else is on it.
 
     **What it cannot see** is said in a PrivacyLeakWarning and in ``public``: parts that learned from rows without a
-    guarantee (a scaler, the last learner of a stack), a choice by exact scores (``GridSearchCV``), and, without a
-    ledger, fits on folds. The figure holds if what such parts read was public.
+    guarantee (a scaler, the last learner of a stack), a choice by exact scores (``GridSearchCV``), records that
+    bagging repeats, and, without a ledger, fits on folds. The figure holds if what such parts read was public.
 
     Parameters
     ----------
@@ -323,6 +323,8 @@ class Account:
         new = list(self.found.values())[before:]
         if any(hasattr(part, attribute) for attribute in _FOLDS) and any(not ledgers for _, ledgers in new):
             self._folds.append(f"fits on folds of {name}")
+        if new and getattr(part, "bootstrap", False):
+            self._folds.append(f"rows that {name} drew with replacement, one record maybe several times")
         if hasattr(part, "best_index_"):
             self._folds.append(f"the choice of {name} by scores of the rows that it held out")
         if type(part).__name__ in _PUBLIC:  # what is inside of it read no private row, but may hold a private model

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import (
     AdaBoostRegressor,
+    BaggingClassifier,
     GradientBoostingClassifier,
     StackingClassifier,
     VotingClassifier,
@@ -146,6 +147,19 @@ def test_a_search_with_a_ledger_counts_its_folds_and_tells_of_its_choice():
     unknown = GridSearchCV(pate(), {"epsilon": [0.5]}, cv=2).fit(X, Y)
     with pytest.warns(PrivacyLeakWarning, match="fits on folds of GridSearchCV"):
         privacy_of(unknown)
+
+
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_records_that_bagging_repeats_are_told_of(bootstrap):
+    """Each fit protects a row, and a record may be several."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        bag = BaggingClassifier(pate(ledger=PrivacyLedger()), n_estimators=2, max_samples=0.8, bootstrap=bootstrap)
+        bag.fit(X, Y)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        privacy_of(bag)
+    assert any("drew with replacement" in str(one.message) for one in said) == bootstrap
 
 
 def test_another_ledger_takes_nothing_away():
