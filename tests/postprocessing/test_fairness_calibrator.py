@@ -201,6 +201,13 @@ def test_the_gap_of_what_is_returned_is_below_its_bound_in_95_of_100_fits(kind, 
     assert beyond <= most
 
 
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
+def test_no_gap_at_all_is_a_bound_like_any_other():
+    X, y, groups = few_rows(400, 0)
+    calibrator = FairnessCalibrator(LogisticRegression().fit(X, y), gamma=0, method=AWARE)
+    assert calibrator.fit(X, sensitive_features=groups).constraint_holds_ != "yes"
+
+
 class ByAnotherColumn(Net):
     """Predicts by a column that knows nothing of the group, whatever its probabilities say."""
 
