@@ -56,6 +56,10 @@ class Judgement:
     weaker: fairness.RateConstraints | None = None
     #: By how much more often answers are right to these rows than to others, at most: of every group and true class.
     optimism: Floats | None = None
+    #: Standard deviation of counts as the model that is returned has them, where others have answered in its stead.
+    unsure: Any = 0.0
+    #: How sure it is that no inequality is broken by more, where the model depends on what is chance of these rows.
+    together: float | None = None
 
     @classmethod
     def by_rows(cls, constraints: fairness.RateConstraints, groups: Any, truth: Any, answers: Any) -> "Judgement":
@@ -63,6 +67,24 @@ class Judgement:
         answers = np.asarray(answers)
         truth = np.zeros(len(answers), dtype=np.int64) if truth is None else truth
         return cls(constraints, constraints.tally(groups, truth, answers).astype(np.float64))
+
+    @classmethod
+    def by_fifths(
+        cls, constraints: fairness.RateConstraints, groups: Any, truth: Any, answers: Any, own: Any
+    ) -> "Judgement":
+        """By answers of models that four fifths of the rows teach, each to the other fifth; and those that all teach.
+
+        Where these differ, either is as good a guess. Answers of two models, each as far from what is usual, have a
+        difference of variance 2τ²: with m rows answered otherwise its sum has m. Of one and the average of five it is
+        (1 + 1/5)τ². As in ``by_weights`` what goes to one answer comes from another, and both add up.
+
+        A model that is made to hold a bound on its rows is beyond it elsewhere on the side that is chance on these. So
+        each of two opposite inequalities may be missed in half as many of the fits, and all in no more than usual.
+        """
+        found, moved = cls.by_rows(constraints, groups, truth, answers), answers != own
+        truth = np.zeros(len(groups), dtype=np.int64) if truth is None else truth
+        turned = sum(constraints.tally(groups[moved], truth[moved], each[moved]) for each in (answers, own))
+        return replace(found, level=1 - (1 - LEVEL) / 2, together=LEVEL, unsure=np.sqrt(2 * 0.6 * turned))
 
     @classmethod
     def by_weights(
@@ -127,7 +149,7 @@ class Judgement:
         # of a pair of opposite inequalities only one can be broken
         asked = self.weaker or self.constraints
         alarms = (1 - self.level) / max(1.0, asked.n_inequalities / 2)
-        return fairness.violation_bounds(asked, self.counts, level=alarms, noise=self.noise)
+        return fairness.violation_bounds(asked, self.counts, level=alarms, noise=np.hypot(self.noise, self.unsure))
 
     @cached_property
     def violation(self) -> float:
@@ -203,7 +225,8 @@ class Judgement:
         )
 
     def _largest(self, constraints: fairness.RateConstraints, level: float) -> float:
-        found = fairness.violation_bounds(constraints, self.counts, level=level, noise=self.noise)
+        noise = np.hypot(self.noise, self.unsure)
+        found = fairness.violation_bounds(constraints, self.counts, level=level, noise=noise, together=self.together)
         if self.optimism is not None and self.counts.shape[1] > 1:
             found += self._hidden_by_optimism(constraints, self.optimism)
         return float(found.max(initial=-1.0))

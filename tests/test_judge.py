@@ -267,3 +267,29 @@ def test_what_could_not_be_checked_is_told_with_what_helps_and_what_was_checked_
     assert "did not reach" in beyond
     named = RateConstraints([RateParity("selection_rate")], ["f", "m"], [0, 1])
     assert not told_of(Judgement(named, few, 5.0))  # it was given no bound
+
+
+def by_fifths(n_moved, n=400):
+    """Answers to two groups at a difference of .1, of which another model changes so many of either kind."""
+    groups, place = np.repeat([0, 1], n // 2), np.tile(np.arange(n // 2), 2)
+    answers = (place < np.where(groups == 0, 0.4, 0.5) * (n // 2)).astype(int)
+    turned = (place < n_moved) | (place >= n // 2 - n_moved)
+    return Judgement.by_fifths(parity(), groups, None, answers, np.where(turned, 1 - answers, answers))
+
+
+def test_rows_that_the_returned_model_answers_otherwise_widen_the_bound_and_leave_the_gap():
+    """Of m of n rows in each of two groups its rates have a variance of 1.2 m / 2n² beside that of sampling."""
+    found = {moved: by_fifths(moved) for moved in (0, 8, 24)}
+    assert [one.gap for one in found.values()] == pytest.approx([0.1] * 3)
+    for moved, one in found.items():
+        variance = (0.4 * 0.6 + 0.5 * 0.5) / 200 + 2 * 0.6 * 2 * moved / 200**2
+        assert one.gap_bound == pytest.approx(0.1 + 1.96 * math.sqrt(variance), abs=0.006)
+
+
+@pytest.mark.parametrize("n_groups", [2, 4])
+def test_a_model_that_holds_its_bound_on_the_rows_that_judge_it_is_covered_in_95_of_100_runs(n_groups):
+    """What is chance on these rows, it is beyond its bound elsewhere; a bound of each by itself holds in 90, or 63."""
+    groups, answers = np.repeat(np.arange(n_groups), 2000), np.arange(2000 * n_groups) % 2
+    found = Judgement.by_fifths(parity(groups=range(n_groups)), groups, None, answers, answers)
+    rates = np.random.default_rng(4).binomial(2000, 0.5, (20_000, n_groups)) / 2000
+    assert found.gap == 0 and 0.945 <= np.mean(np.ptp(rates, axis=1) <= found.gap_bound) <= 0.96

@@ -322,17 +322,20 @@ _DRAWS = 2000
 _REACH = 3.0  # standard deviations
 
 
-def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float = 0.95, noise: Any = 0.0) -> Floats:
+def violation_bounds(
+    constraints: RateConstraints, counts: Any, *, level: float = 0.95, noise: Any = 0.0, together: float | None = None
+) -> Floats:
     """Upper confidence bounds on the violation of every inequality in the population.
 
     Each holds by itself with at least the given probability, also for rates of 0 and 1 and for groups of a few rows or
     none. **So does the largest of them as a bound on the largest violation**: it is at least the bound of the one
     inequality that is broken most in the population, whichever that is. No correction for their number is needed, and
-    none is made.
+    none is made. Where chance of these rows decides which that is, it is: the largest then holds with the probability
+    ``together``, however many are at their bound.
     """
     _check_settings(level, noise)
     lower, upper = _laws(constraints, counts, noise)
-    found = np.empty(constraints.n_inequalities)
+    found, most = np.empty(constraints.n_inequalities), np.full(_DRAWS, -np.inf)
     line, group, rate, value = constraints.terms  # in the order of the inequalities
     starts = np.searchsorted(line, np.arange(len(found) + 1))
     for j in range(len(found)):
@@ -344,7 +347,8 @@ def violation_bounds(constraints: RateConstraints, counts: Any, *, level: float 
         room = _REACH * np.sqrt(np.maximum(moved.sum() - moved, 0.0)) / np.abs(factors)
         left = (factors * np.clip(largest, -room, 1 + room)).sum(axis=0)
         found[j] = min(np.quantile(left, level), np.maximum(factors, 0.0).sum()) - constraints.bounds[j]
-    return found
+        most = np.maximum(most, np.minimum(left, np.maximum(factors, 0.0).sum()) - constraints.bounds[j])
+    return found if together is None else np.maximum(found, np.quantile(most, together))
 
 
 def gaps_of(constraints: RateConstraints) -> RateConstraints:

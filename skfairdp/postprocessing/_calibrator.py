@@ -135,7 +135,9 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         The same after calibration; never larger.
     {judged}
         Here each fifth of the public rows is answered by what the other four calibrate, but for a row that is alone in
-        its group. Of rows that the model has sampled only ``gap_`` is known: ``gap_bound_`` is 1.
+        its group. What all of them calibrate may differ: rows that it answers otherwise make ``gap_bound_`` wider, and
+        so does that the bound was met on these rows. Of rows that the model has sampled only ``gap_`` is known:
+        ``gap_bound_`` is 1.
     agreement_ : float
         Share of the public rows whose prediction is unchanged.
     satisfied_ : bool
@@ -302,12 +304,13 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         found = self._found_by(method, model, rows, labels)
         judgement = None
         if self.gamma is not None or self.constraints is not None:
-            judgement = self._judged(method, model, rows, labels)
+            judgement = self._judged(method, model, rows, labels, found)
             if self.method == "auto" and isinstance(method, FineTuning) and judgement.holds == "no":
                 other = Thresholds()
-                of_other = self._judged(other, model, rows, labels)
+                by_other = self._found_by(other, model, rows, labels)
+                of_other = self._judged(other, model, rows, labels, by_other)
                 if of_other.violation < judgement.violation:
-                    method, judgement, found = other, of_other, self._found_by(other, model, rows, labels)
+                    method, judgement, found = other, of_other, by_other
         self._calibrated: Any = found.calibrated
         self.gap_before_, self.gap_after_, self.satisfied_ = found.gap_before, found.gap_after, found.is_met
         if self.constraints is not None:
@@ -351,14 +354,16 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         answers = by_rates.answer(rows.features, rows.table, rows.groups)
         return _Found(by_rates, answers, before, after, violation <= constrained.MET, violation)
 
-    def _judged(self, method: Method, model: Any, rows: CalibrationRows, labels: Ints | None) -> Judgement:
+    def _judged(
+        self, method: Method, model: Any, rows: CalibrationRows, labels: Ints | None, found: _Found
+    ) -> Judgement:
         """By rows that did not calibrate what answers them: each fifth of them is answered by what the others make."""
         answers = np.empty(len(rows.groups), dtype=np.int64)
         for taught, asked in fifths(rows.groups, labels):
             own = None if labels is None else labels[taught]
             calibrated, others = self._found_by(method, model, rows.part(taught), own).calibrated, rows.part(asked)
             answers[asked] = calibrated.answer(others.features, others.table, others.groups)
-        return Judgement.by_rows(self._held(), rows.groups, labels, answers)
+        return Judgement.by_fifths(self._held(), rows.groups, labels, answers, found.answers)
 
     @answers_as_fitted
     def predict(self, X: Any, *, sensitive_features: Any = None) -> Array:
@@ -621,5 +626,6 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
 
     def _held(self) -> RateConstraints:
         """What was asked for, on the rates of these groups and classes."""
-        asked: tuple[RateParity | RateBound, ...] = (RateParity("selection_rate", self.gamma or 1.0),)
+        gamma = 1.0 if self.gamma is None else self.gamma
+        asked: tuple[RateParity | RateBound, ...] = (RateParity("selection_rate", gamma),)
         return RateConstraints(self._asked() or asked, self.groups_.tolist(), self.classes_.tolist(), _OWNER)

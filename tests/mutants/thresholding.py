@@ -37,8 +37,8 @@ def bins_for_nothing(patch):
 def a_calibrated_model_judged_by_what_taught_it(patch):
     """A network learns a bound on few public rows by heart; others have the gap. Right: rows left out."""
 
-    def judged(self, method, model, rows, labels):
-        return Judgement.by_rows(self._held(), rows.groups, labels, self._found_by(method, model, rows, labels).answers)
+    def judged(self, method, model, rows, labels, found):
+        return Judgement.by_rows(self._held(), rows.groups, labels, found.answers)
 
     patch.setattr(FairnessCalibrator, "_judged", judged)
 

@@ -406,7 +406,7 @@ def test_small_cells_of_group_and_label_are_told():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         calibrated(RateParity("selection_rate", 0.05), (X[kept], Y[kept], Z[kept]))
-    assert not [one for one in caught if "smallest group" in str(one.message)]
+    assert not [one for one in caught if "smallest group has" in str(one.message)]
 
 
 # ---- gaps that are noise -----------------------------------------------------------------------------------------
