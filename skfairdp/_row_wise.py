@@ -6,7 +6,6 @@ import inspect
 import pickle
 import random
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -20,6 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp._utils import PlainRows, as_objects, by_halves, coins_of, silence
+from skfairdp._utils._sklearn import GENERATORS
 
 #: Stands where a row has no prediction: an error, a wrong shape. No label of any kind is equal to it.
 NO_CLASS = object()
@@ -36,7 +36,6 @@ _KNOWN_REDUCTIONS = "fairlearn.reductions."  # what they hold is looked at
 _TOGETHER = ("NMF", "MiniBatchNMF", "IterativeImputer", "KNNImputer")
 _VALUES = ("builtins", "numpy", "pandas", "scipy", "datetime", "joblib", *_KNOWN)
 _NOT_AT_PREDICTION = ("teacher", "ledger", "memory")  # parameters of ours that only fit reads
-_ONE_BY_ONE = threading.Lock()  # threads share the global generators
 
 
 def known_row_wise(estimator: Any) -> bool:
@@ -95,7 +94,7 @@ def row_wise_predictions(fitted: Any, X: Any, groups: Array | None, *, places: I
         if known:
             return as_objects([_alone(_asks(lambda: fitted, rows, groups), row) for row in range(len(rows))])
         seeds = np.zeros(len(rows), np.int64) if places is None else places
-        with _ONE_BY_ONE, _global_generators() as start:
+        with GENERATORS[0], _global_generators() as start:
             made = _copies(fitted)
             drawn = [partial(lambda seed: _seeded(made(), start(seed)), seed) for seed in seeds.tolist()]
             return as_objects([_alone(_asks(model, rows, groups), row) for row, model in enumerate(drawn)])

@@ -230,7 +230,8 @@ def outcome(name, rows, others, epsilon=2.0):
         warnings.simplefilter("always")
         model = make(epsilon=epsilon, **options).fit(X[private], y[private], **given)
     ahead = np.mean(model.predict(X_test) == y_test) - max(np.mean(y_test), 1 - np.mean(y_test))
-    return float(ahead), any(w.category is UtilityWarning for w in caught)
+    of_model = (w for w in caught if "so close together" not in str(w.message))  # a raw column is 10,000 ± 1
+    return float(ahead), any(w.category is UtilityWarning for w in of_model)
 
 
 @pytest.mark.few(6)

@@ -9,7 +9,6 @@ import contextlib
 import math
 import operator
 import os
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,11 +18,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from skfairdp._utils import BLAS
+from skfairdp._utils._sklearn import GENERATORS
 
 #: Steps of fewer products than this are over before threads have met: some five milliseconds of one core.
 _SMALL = 2**26
-
-_ONE_AT_A_TIME = threading.RLock()
 
 
 @contextlib.contextmanager
@@ -34,7 +32,7 @@ def own_generator(seed: int | None = None, device: Any = "cpu") -> Iterator[None
     trainings at once would each read what the other left there, and give back each other's state; they take turns.
     """
     device = torch.device(device)
-    with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    with GENERATORS[0], torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         if seed is not None:
             torch.default_generator.manual_seed(seed)
             if device.type == "cuda":
@@ -69,15 +67,6 @@ def threads_of_steps(n_products: float) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(given)
-
-
-def _forked() -> None:
-    """The thread that held the lock does not exist in the child."""
-    global _ONE_AT_A_TIME
-    _ONE_AT_A_TIME = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_forked)
 
 
 _WIDE = (torch.float32, torch.float64)

@@ -2,8 +2,10 @@
 
 import functools
 import inspect
+import os
 import random
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from numbers import Integral
@@ -129,6 +131,11 @@ class NamedEstimator(PlainState, BaseEstimator):
             self.__dict__["_fitted_with"] = {**now, **fitted_with}
 
 
+#: Whoever sets a global generator for a while, or puts it back, waits for all others: threads have them in common.
+GENERATORS = [threading.RLock()]
+os.register_at_fork(after_in_child=lambda: GENERATORS.__setitem__(0, threading.RLock()))  # its holder is not there
+
+
 def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
     """The same method; whoever passes what it does not take, or groups without their name, is told what to do."""
     signature, fitted = inspect.signature(fit), _all_or_nothing(fit)
@@ -173,8 +180,9 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     def fitted(self: Any, *args: Any, **named: Any) -> Any:
         before, torch = dict(vars(self)), sys.modules.get("torch")
         vars(self).pop("_fitted_with", None)
-        arrays, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
-        tensors = None if torch is None else torch.get_rng_state()
+        with GENERATORS[0]:
+            arrays, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
+            tensors = None if torch is None else torch.get_rng_state()
         try:
             with config_context(assume_finite=False), np.errstate(all="warn", under="ignore"):
                 result = fit(self, *args, **named)
@@ -189,10 +197,11 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
                 now.update({**before, **bought})
             raise
         finally:
-            np.random.set_state(arrays)  # noqa: NPY002
-            random.setstate(plain)
-            if (loaded := sys.modules.get("torch")) is not None:  # maybe since: with the usual state
-                loaded.set_rng_state(loaded.Generator().get_state() if tensors is None else tensors)
+            with GENERATORS[0]:
+                np.random.set_state(arrays)  # noqa: NPY002
+                random.setstate(plain)
+                if (loaded := sys.modules.get("torch")) is not None:  # maybe since: with the usual state
+                    loaded.set_rng_state(loaded.Generator().get_state() if tensors is None else tensors)
 
     return fitted
 

@@ -414,8 +414,8 @@ def bins_from_exact_histograms(patch):
     """Found (survived in 0.1.0): fine histograms are released, bins are merged by the exact ones. Right: by noisy."""
     honest = TableEncoder.release_bins
 
-    def release_bins(self, counts, mechanism, noise, n_rows):
-        return honest(self, counts, None if mechanism is None else Exact(mechanism), noise, n_rows)
+    def release_bins(self, count, mechanism, noise, n_rows):
+        return honest(self, count, None if mechanism is None else Exact(mechanism), noise, n_rows)
 
     patch.setattr(TableEncoder, "release_bins", release_bins)
 

@@ -108,7 +108,7 @@ def test_counts_are_the_same_bit_for_bit_from_every_engine(engine, structure, tm
     backend = MarginalsBackend(structure=structure)
     expected, rows = released(table(), backend=backend)
     found, sampled = released(of_engine(engine, table(), tmp_path), backend=backend)
-    assert len(found) == len(expected) == (5 if structure == "tree" else 3)
+    assert len(found) == len(expected) == (6 if structure == "tree" else 4)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
     for one, other in zip(sampled, rows, strict=True):
