@@ -128,9 +128,9 @@ class StackedImageScores:
             (slopes,) = torch.autograd.grad(self._scores(own, rows).sum(), rows, create_graph=True)
             norms = (slopes.square().sum(dim=2) + 1e-24).sqrt()
             penalty = strength * (norms - 1).square().mean(dim=1).sum()
-        found = torch.autograd.grad(penalty, own, allow_unused=True)  # biases change no slope
+        found = torch.autograd.grad(penalty, own, allow_unused=True)
         for gradient, more in zip(gradients, found, strict=True):
-            if more is not None:
+            if more is not None:  # biases change no slope
                 gradient.add_(more)
 
     def logits(self, params: list[Tensor], x: Tensor) -> Tensor:
@@ -157,8 +157,7 @@ def _one_hot_cells(cells: Tensor, n_cells: int) -> Tensor:
 def _perceptron(fan_in: int, hidden: Sequence[int], width: int, *, normalised: bool = True) -> nn.Sequential:
     layers: list[nn.Module] = []
     for size in hidden:
-        norms = [nn.LayerNorm(size)] if normalised else []
-        layers += [nn.Linear(fan_in, size), *norms, nn.LeakyReLU(0.2)]
+        layers += [nn.Linear(fan_in, size), *([nn.LayerNorm(size)] if normalised else []), nn.LeakyReLU(0.2)]
         fan_in = size
     return nn.Sequential(*layers, nn.Linear(fan_in, width))
 
@@ -254,8 +253,7 @@ class StackedDiscriminators:
         else:
             self.net = StackedMLP(n_features, tuple(hidden), 1)
         self.loss, self.device = loss, device
-        initial = [p.to(device) for p in self.net.initial(list(seeds))]
-        vector, self.params, self._gradients = one_vector(initial)
+        vector, self.params, self._gradients = one_vector([p.to(device) for p in self.net.initial(list(seeds))])
         betas = (0.5, 0.9) if loss == "wasserstein" else (0.5, 0.999)
         self._optimizer = torch.optim.Adam([vector], lr=lr, betas=betas, fused=True)
         # Where between a real and a fake row slopes are looked at: public, and shared by all.
@@ -342,9 +340,8 @@ class AdversarialTraining:
         self._real = torch.cat([rows, _one_hot_cells(torch.as_tensor(cells), len(rates))], dim=1).to(self.device)
         self._weights = None if weights is None else torch.as_tensor(weights, dtype=torch.float32).to(self.device)
         seeds = child_seeds(rng, n_discriminators + 2)
-        self.net = GeneratorNet(len(rates), n_codes, self.width, allowed, hidden, latent, int(seeds[-1])).to(
-            self.device
-        )
+        net = GeneratorNet(len(rates), n_codes, self.width, allowed, hidden, latent, int(seeds[-1]))
+        self.net = net.to(self.device)
         self._optimizer = torch.optim.Adam(self.net.parameters(), lr=lr, betas=(0.5, 0.9))
         self.teachers = StackedDiscriminators(
             self._real.shape[1], hidden, seeds[:-2].tolist(), loss=loss, lr=teacher_lr, device=self.device
@@ -378,8 +375,7 @@ class AdversarialTraining:
 
     def directions(self, shown: Tensor, which: int | None = None) -> NDArray[np.float32]:
         """Private: how each shown row would look more real, by every discriminator or by one."""
-        gradients = self.teachers.input_gradients(shown.detach(), which)
-        return np.asarray(gradients[..., : self.width].cpu().numpy())
+        return np.asarray(self.teachers.input_gradients(shown.detach(), which)[..., : self.width].cpu().numpy())
 
     def follow(self, values: Tensor, directions: Reals) -> None:
         """One step of the generator along *released* directions, one for each row of ``values``."""

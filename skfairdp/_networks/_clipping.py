@@ -243,8 +243,7 @@ def private_outputs(module: nn.Module, X: Any, batch: int) -> Tensor:
     module.eval()
     for i in range(0, max(len(X), 1), batch):
         found, fails = _without_failures(ask, ask, (X[i : i + batch],))
-        unknown = fails | ~torch.isfinite(found).all(1)
-        parts.append(torch.where(unknown[:, None], torch.nan, found))
+        parts.append(torch.where((fails | ~torch.isfinite(found).all(1))[:, None], torch.nan, found))
     module.train(training)
     return torch.cat(parts)
 
@@ -299,8 +298,7 @@ def vectorized_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: T
     buffers = dict(module.named_buffers())
 
     def one(parameters: dict[str, Tensor], x: Tensor, target: Tensor) -> Tensor:
-        outputs = functional_call(module, (parameters, fixed, buffers), (x.unsqueeze(0),))
-        losses = loss(outputs, target.unsqueeze(0))
+        losses = loss(functional_call(module, (parameters, fixed, buffers), (x.unsqueeze(0),)), target.unsqueeze(0))
         _check_losses(losses, x.unsqueeze(0))
         return losses[0]
 

@@ -320,8 +320,7 @@ def with_parts(net: Any, parts: AdditiveParts) -> Any:
 def _taken_apart(module: nn.Module) -> tuple[ColumnScales | None, list[Any]]:
     """The first layer of a ScaledMLP, and the layers of an MLP; nothing of any other network."""
     layers: list[Any] = list(module) if isinstance(module, MLP | ScaledMLP) else []
-    scales = layers.pop(0) if isinstance(module, ScaledMLP) else None
-    return scales, layers
+    return layers.pop(0) if isinstance(module, ScaledMLP) else None, layers
 
 
 def _parts(scales: ColumnScales | None, bias: Floats, weights: Floats, n_features: int) -> AdditiveParts:

@@ -328,8 +328,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         """Where parity comes from, now that the rows are known."""
         if data.public is None or data.groups is None:
             return self._parity_part(data.public is not None)
-        rates = SignedLoss().plan(self.epsilon, self.delta, relation)
-        return default_parity(data.public, n_rows, rates)
+        return default_parity(data.public, n_rows, SignedLoss().plan(self.epsilon, self.delta, relation))
 
     def _looks(self, data: TrainingData, net: "Net", n_rows: int, cost: Cost) -> dict[str, Any]:
         """What looks at the trained network again."""

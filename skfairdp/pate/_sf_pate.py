@@ -316,8 +316,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     def _looked_at(self, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource) -> Judgement:
         """Release what the answers of the student do to the groups."""
-        answered = data.counted(judge, self.student_, self._student_seed)
-        return judge.release(answered.reshape(judge.shape), noise)
+        return judge.release(data.counted(judge, self.student_, self._student_seed).reshape(judge.shape), noise)
 
     def _retry(self, first: Judgement, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource) -> Judgement:
         """Where the student breaks its constraints, train one with smaller bounds of the same votes, and look once

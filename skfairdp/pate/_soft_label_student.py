@@ -386,9 +386,8 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
     def _scores(self, X: Array) -> Array:
         check_is_fitted(self, "coef_")
         X = np.asarray(X)
-        scores = [
-            self.bends_(np.asarray(X[some], dtype=float)) @ self.coef_ + self.intercept_ for some in row_blocks(len(X))
-        ]
+        parts = (self.bends_(np.asarray(X[some], dtype=float)) for some in row_blocks(len(X)))
+        scores = [part @ self.coef_ + self.intercept_ for part in parts]
         return np.concatenate([np.empty((0, len(self.intercept_))), *scores])
 
     def predict(self, X: Array) -> Codes:
@@ -531,8 +530,7 @@ def _evidence(squares: Array, products: Array, targets: Array, noise_std: float)
     logs = -0.5 * (fitted + spare * np.log(variance) + rest / variance)
     logs[np.isnan(logs)] = -np.inf
     best = np.unravel_index(logs.argmax(), logs.shape)
-    penalty = (variance / prior * slope)[best] if logs[best] > -np.inf else 1.0
-    return float(logs[best]), float(penalty)
+    return float(logs[best]), float((variance / prior * slope)[best] if logs[best] > -np.inf else 1.0)
 
 
 def _softmax(problem: ShareProblem, rows: Array, fixed: Array | None = None, start: Array | None = None) -> Array:
