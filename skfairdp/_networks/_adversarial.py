@@ -50,10 +50,8 @@ class ImageLayers:
         """A linear layer to the smallest maps; each block then doubles height and width. Ends in flat rows."""
         *larger, (height, width) = self.sides
         widths = (*reversed(self.channels), self.image_shape[0])
-        layers: list[nn.Module] = [
-            nn.Linear(n_inputs, widths[0] * height * width),
-            nn.Unflatten(1, (widths[0], height, width)),
-        ]
+        layers: list[nn.Module] = [nn.Linear(n_inputs, widths[0] * height * width)]
+        layers.append(nn.Unflatten(1, (widths[0], height, width)))
         for (before, after), side in zip(pairwise(widths), reversed(larger), strict=True):
             layers += [group_norm(before), nn.LeakyReLU(0.2), nn.Upsample(size=side)]
             layers.append(nn.Conv2d(before, after, 3, padding=1))
@@ -288,11 +286,7 @@ class StackedDiscriminators:
         return self.net.logits(self.params, rows)[:, :, 0]
 
     def input_gradients(self, rows: Tensor, which: int | None = None) -> Tensor:
-        """How each row would have to change to look more real: (n_discriminators, n_rows, n_features).
-
-        Derivatives of ``log D`` for the logistic loss, of the score for Wasserstein. Each row's derivative is that of
-        its own score. ``which`` asks one discriminator only, for (n_rows, n_features).
-        """
+        """Derivatives of ``log D``, or of Wasserstein's score, by each row, of all discriminators or of ``which``."""
         params = [p if which is None else p[which : which + 1] for p in self.params]
         with torch.no_grad():
             activations, scores = self.net.forward(params, rows.expand(params[-1].shape[0], *rows.shape))

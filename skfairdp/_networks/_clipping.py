@@ -382,19 +382,14 @@ class DPStep:
             if not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"{name} of DPStep must be positive and finite. Got {value!r} instead.")
         norm, sampled = self.max_grad_norm, self.sampling_probability
-        bounded, got = 1e-100 <= norm <= 1e100, f"Got {norm!r} instead."
-        for holds, problem in (
-            (
-                bounded,
-                f"max_grad_norm of DPStep must lie between 1e-100 and 1e100, so that squares do not overflow. {got}",
-            ),
-            (sampled <= 1, f"sampling_probability of DPStep must be at most 1. Got {sampled!r} instead."),
-            (
-                self.relation.by_null or sampled == 1,
-                f"For '{self.relation}' DPStep reads all rows in every step: no bound for samples is proven.",
-            ),
-            (self.steps >= 1, f"steps of DPStep must be at least 1. Got {self.steps!r} instead."),
-        ):
+        fits, got, known = 1e-100 <= norm <= 1e100, f"Got {norm!r} instead.", self.relation.by_null or sampled == 1
+        problems = {
+            f"max_grad_norm of DPStep must lie between 1e-100 and 1e100, so that squares do not overflow. {got}": fits,
+            f"sampling_probability of DPStep must be at most 1. Got {sampled!r} instead.": sampled <= 1,
+            f"For '{self.relation}' DPStep reads all rows in every step: no bound for samples is proven.": known,
+            f"steps of DPStep must be at least 1. Got {self.steps!r} instead.": self.steps >= 1,
+        }
+        for problem, holds in problems.items():
             if not holds:
                 raise ValueError(problem)
 

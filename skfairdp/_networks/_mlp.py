@@ -84,11 +84,7 @@ class StackedMLP:
             above = hidden[layer]
 
     def signals(self, params: list[Tensor], activations: list[Tensor], signal: Tensor) -> list[Tensor]:
-        """What derivatives ``signal`` by the scores are by what enters each hidden layer, top first, and by the rows.
-
-        ``activations`` and the shape of ``signal`` are those of :meth:`forward`; the last is (networks, rows,
-        n_features).
-        """
+        """What derivatives ``signal`` by the scores are by what enters the hidden layers, top first, and by rows."""
         *hidden, last, _ = params
         found = [torch.bmm(signal.transpose(1, 2), last)]
         for layer in range(len(hidden) - 2, -1, -2):

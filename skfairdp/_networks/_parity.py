@@ -105,9 +105,8 @@ class ParityPenalty:
         """Gradient of :meth:`of`, by the name of the trainable parameter; those it does not reach are left out."""
         X, contrasts = next(self._turns)
         logits = module(X)
-        _, slope = disparity_and_slope(
-            logits, contrasts, temperature=self.temperature, maximum=self.maximum, scale=self.lam
-        )
+        how: dict[str, Any] = {"temperature": self.temperature, "maximum": self.maximum, "scale": self.lam}
+        _, slope = disparity_and_slope(logits, contrasts, **how)
         named = {name: p for name, p in module.named_parameters() if p.requires_grad}
         found = torch.autograd.grad(logits, list(named.values()), grad_outputs=slope, allow_unused=True)
         return {name: g for name, g in zip(named, found, strict=True) if g is not None}
@@ -149,13 +148,8 @@ def fit_with_parity(
         module = MLP(X.shape[1], targets.shape[1], hidden).double()
     rows, wanted = torch.from_numpy(np.array(X)), torch.from_numpy(np.array(targets))
     layers = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
-    optimizer = torch.optim.LBFGS(
-        module.parameters(),
-        max_iter=max_iter,
-        tolerance_grad=1e-6,
-        tolerance_change=1e-10,
-        line_search_fn="strong_wolfe",
-    )
+    how: dict[str, Any] = {"tolerance_grad": 1e-6, "tolerance_change": 1e-10, "line_search_fn": "strong_wolfe"}
+    optimizer = torch.optim.LBFGS(module.parameters(), max_iter=max_iter, **how)
 
     def loss() -> Tensor:
         scores = module(rows)

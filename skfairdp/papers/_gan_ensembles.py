@@ -298,9 +298,8 @@ class GSWGANPlan(_adversarial.AdversarialPlan):
             counts = self.counts_at(scale, tuple(np.bincount(groups, minlength=n_groups).tolist()))
             gradients = np.nan_to_num(training.directions(shown), posinf=0.0, neginf=0.0)
             norms = np.linalg.norm(gradients.astype(np.float64), axis=2)
-            factors = rule.factors_of_arrays(
-                norms.ravel(), np.tile(groups, self.backend.n_teachers), partial(counts.release, source=noise)
-            )
+            counted = partial(counts.release, source=noise)
+            factors = rule.factors_of_arrays(norms.ravel(), np.tile(groups, self.backend.n_teachers), counted)
             return self.gradient_at(scale, rule.bound).release(gradients * factors.reshape(*norms.shape, 1), noise)
 
         return release

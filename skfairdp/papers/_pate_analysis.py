@@ -433,11 +433,8 @@ class FlippingProbabilityDisplay(_AnalysisDisplay):
         rank = found.correlations["closeness", "flipping probability"]
         unanimous = found.unanimous_flipping_probability
         self.ax_.axhline(unanimous, color="0.4", linewidth=0.8, linestyle="--", label="if all teachers agree")
-        self.ax_.set(
-            xlabel="closeness to the decision boundary",
-            ylabel="flipping probability",
-            title=f"Spearman correlation {rank:.2f} ({_WARNING})",
-        )
+        title = f"Spearman correlation {rank:.2f} ({_WARNING})"
+        self.ax_.set(xlabel="closeness to the decision boundary", ylabel="flipping probability", title=title)
         self.ax_.legend(title="group")
 
 

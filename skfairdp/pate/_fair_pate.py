@@ -313,13 +313,11 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             judgement = replace(judgement, weaker=replace(judgement.constraints, constraints=asked))
         set_judgement(self, judgement, in_doubt=rows == "sampled")
         if not told and not isinstance(self.student_, training.ConstantStudent):  # which is told already
-            judgement.warn(
-                type(self).__name__,
-                f"{rows} rows",
+            advice = (
                 "Ask for less than you need (a smaller 'gamma' is free with refit), raise 'epsilon', or use IDP3 at "
-                "prediction.",
-                in_doubt=rows == "sampled",
+                "prediction."
             )
+            judgement.warn(type(self).__name__, f"{rows} rows", advice, in_doubt=rows == "sampled")
 
     def _judged(self, public: PublicRows) -> tuple[Judgement, str] | None:
         """What the student's answers do to the groups, and to which rows; None where nobody asked for anything."""

@@ -369,13 +369,11 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """Say so where the student does not hold what was asked."""
         if isinstance(self.student_, ConstantStudent):  # which is told already
             return
-        judgement.warn(
-            type(self).__name__,
-            rows,
+        advice = (
             "Take another constraint, which features and the price of errors may allow, or a larger 'epsilon'; "
-            "PFLDClassifier has the same guarantee, and its multipliers follow the private groups.",
-            in_doubt=in_doubt,
+            "PFLDClassifier has the same guarantee, and its multipliers follow the private groups."
         )
+        judgement.warn(type(self).__name__, rows, advice, in_doubt=in_doubt)
 
     def _train(self) -> None:
         """Train the student: post-processing of released votes and public rows; the same seed for every student."""
