@@ -386,8 +386,9 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
     def _scores(self, X: Array) -> Array:
         check_is_fitted(self, "coef_")
         X = np.asarray(X)
-        parts = (self.bends_(np.asarray(X[some], dtype=float)) for some in row_blocks(len(X)))
-        scores = [part @ self.coef_ + self.intercept_ for part in parts]
+        scores = [
+            self.bends_(np.asarray(X[some], dtype=float)) @ self.coef_ + self.intercept_ for some in row_blocks(len(X))
+        ]
         return np.concatenate([np.empty((0, len(self.intercept_))), *scores])
 
     def predict(self, X: Array) -> Codes:
