@@ -50,10 +50,8 @@ class ImageLayers:
         """A linear layer to the smallest maps; each block then doubles height and width. Ends in flat rows."""
         *larger, (height, width) = self.sides
         widths = (*reversed(self.channels), self.image_shape[0])
-        layers: list[nn.Module] = [
-            nn.Linear(n_inputs, widths[0] * height * width),
-            nn.Unflatten(1, (widths[0], height, width)),
-        ]
+        layers: list[nn.Module] = [nn.Linear(n_inputs, widths[0] * height * width)]
+        layers.append(nn.Unflatten(1, (widths[0], height, width)))
         for (before, after), side in zip(pairwise(widths), reversed(larger), strict=True):
             layers += [group_norm(before), nn.LeakyReLU(0.2), nn.Upsample(size=side)]
             layers.append(nn.Conv2d(before, after, 3, padding=1))
@@ -128,9 +126,9 @@ class StackedImageScores:
             (slopes,) = torch.autograd.grad(self._scores(own, rows).sum(), rows, create_graph=True)
             norms = (slopes.square().sum(dim=2) + 1e-24).sqrt()
             penalty = strength * (norms - 1).square().mean(dim=1).sum()
-        found = torch.autograd.grad(penalty, own, allow_unused=True)  # biases change no slope
+        found = torch.autograd.grad(penalty, own, allow_unused=True)
         for gradient, more in zip(gradients, found, strict=True):
-            if more is not None:
+            if more is not None:  # biases change no slope
                 gradient.add_(more)
 
     def logits(self, params: list[Tensor], x: Tensor) -> Tensor:
@@ -157,8 +155,7 @@ def _one_hot_cells(cells: Tensor, n_cells: int) -> Tensor:
 def _perceptron(fan_in: int, hidden: Sequence[int], width: int, *, normalised: bool = True) -> nn.Sequential:
     layers: list[nn.Module] = []
     for size in hidden:
-        norms = [nn.LayerNorm(size)] if normalised else []
-        layers += [nn.Linear(fan_in, size), *norms, nn.LeakyReLU(0.2)]
+        layers += [nn.Linear(fan_in, size), *([nn.LayerNorm(size)] if normalised else []), nn.LeakyReLU(0.2)]
         fan_in = size
     return nn.Sequential(*layers, nn.Linear(fan_in, width))
 
@@ -254,8 +251,7 @@ class StackedDiscriminators:
         else:
             self.net = StackedMLP(n_features, tuple(hidden), 1)
         self.loss, self.device = loss, device
-        initial = [p.to(device) for p in self.net.initial(list(seeds))]
-        vector, self.params, self._gradients = one_vector(initial)
+        vector, self.params, self._gradients = one_vector([p.to(device) for p in self.net.initial(list(seeds))])
         betas = (0.5, 0.9) if loss == "wasserstein" else (0.5, 0.999)
         self._optimizer = torch.optim.Adam([vector], lr=lr, betas=betas, fused=True)
         # Where between a real and a fake row slopes are looked at: public, and shared by all.
@@ -290,11 +286,7 @@ class StackedDiscriminators:
         return self.net.logits(self.params, rows)[:, :, 0]
 
     def input_gradients(self, rows: Tensor, which: int | None = None) -> Tensor:
-        """How each row would have to change to look more real: (n_discriminators, n_rows, n_features).
-
-        Derivatives of ``log D`` for the logistic loss, of the score for Wasserstein. Each row's derivative is that of
-        its own score. ``which`` asks one discriminator only, for (n_rows, n_features).
-        """
+        """Derivatives of ``log D``, or of Wasserstein's score, by each row, of all discriminators or of ``which``."""
         params = [p if which is None else p[which : which + 1] for p in self.params]
         with torch.no_grad():
             activations, scores = self.net.forward(params, rows.expand(params[-1].shape[0], *rows.shape))
@@ -342,9 +334,8 @@ class AdversarialTraining:
         self._real = torch.cat([rows, _one_hot_cells(torch.as_tensor(cells), len(rates))], dim=1).to(self.device)
         self._weights = None if weights is None else torch.as_tensor(weights, dtype=torch.float32).to(self.device)
         seeds = child_seeds(rng, n_discriminators + 2)
-        self.net = GeneratorNet(len(rates), n_codes, self.width, allowed, hidden, latent, int(seeds[-1])).to(
-            self.device
-        )
+        net = GeneratorNet(len(rates), n_codes, self.width, allowed, hidden, latent, int(seeds[-1]))
+        self.net = net.to(self.device)
         self._optimizer = torch.optim.Adam(self.net.parameters(), lr=lr, betas=(0.5, 0.9))
         self.teachers = StackedDiscriminators(
             self._real.shape[1], hidden, seeds[:-2].tolist(), loss=loss, lr=teacher_lr, device=self.device
@@ -378,8 +369,7 @@ class AdversarialTraining:
 
     def directions(self, shown: Tensor, which: int | None = None) -> NDArray[np.float32]:
         """Private: how each shown row would look more real, by every discriminator or by one."""
-        gradients = self.teachers.input_gradients(shown.detach(), which)
-        return np.asarray(gradients[..., : self.width].cpu().numpy())
+        return np.asarray(self.teachers.input_gradients(shown.detach(), which)[..., : self.width].cpu().numpy())
 
     def follow(self, values: Tensor, directions: Reals) -> None:
         """One step of the generator along *released* directions, one for each row of ``values``."""

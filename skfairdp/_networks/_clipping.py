@@ -243,8 +243,7 @@ def private_outputs(module: nn.Module, X: Any, batch: int) -> Tensor:
     module.eval()
     for i in range(0, max(len(X), 1), batch):
         found, fails = _without_failures(ask, ask, (X[i : i + batch],))
-        unknown = fails | ~torch.isfinite(found).all(1)
-        parts.append(torch.where(unknown[:, None], torch.nan, found))
+        parts.append(torch.where((fails | ~torch.isfinite(found).all(1))[:, None], torch.nan, found))
     module.train(training)
     return torch.cat(parts)
 
@@ -299,8 +298,7 @@ def vectorized_gradients(module: nn.Module, loss: PerSampleLoss, X: Tensor, y: T
     buffers = dict(module.named_buffers())
 
     def one(parameters: dict[str, Tensor], x: Tensor, target: Tensor) -> Tensor:
-        outputs = functional_call(module, (parameters, fixed, buffers), (x.unsqueeze(0),))
-        losses = loss(outputs, target.unsqueeze(0))
+        losses = loss(functional_call(module, (parameters, fixed, buffers), (x.unsqueeze(0),)), target.unsqueeze(0))
         _check_losses(losses, x.unsqueeze(0))
         return losses[0]
 
@@ -384,19 +382,14 @@ class DPStep:
             if not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"{name} of DPStep must be positive and finite. Got {value!r} instead.")
         norm, sampled = self.max_grad_norm, self.sampling_probability
-        bounded, got = 1e-100 <= norm <= 1e100, f"Got {norm!r} instead."
-        for holds, problem in (
-            (
-                bounded,
-                f"max_grad_norm of DPStep must lie between 1e-100 and 1e100, so that squares do not overflow. {got}",
-            ),
-            (sampled <= 1, f"sampling_probability of DPStep must be at most 1. Got {sampled!r} instead."),
-            (
-                self.relation.by_null or sampled == 1,
-                f"For '{self.relation}' DPStep reads all rows in every step: no bound for samples is proven.",
-            ),
-            (self.steps >= 1, f"steps of DPStep must be at least 1. Got {self.steps!r} instead."),
-        ):
+        fits, got, known = 1e-100 <= norm <= 1e100, f"Got {norm!r} instead.", self.relation.by_null or sampled == 1
+        problems = {
+            f"max_grad_norm of DPStep must lie between 1e-100 and 1e100, so that squares do not overflow. {got}": fits,
+            f"sampling_probability of DPStep must be at most 1. Got {sampled!r} instead.": sampled <= 1,
+            f"For '{self.relation}' DPStep reads all rows in every step: no bound for samples is proven.": known,
+            f"steps of DPStep must be at least 1. Got {self.steps!r} instead.": self.steps >= 1,
+        }
+        for problem, holds in problems.items():
             if not holds:
                 raise ValueError(problem)
 

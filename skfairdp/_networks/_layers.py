@@ -132,10 +132,8 @@ class _Convolution(LayerRule):
         a = F.pad(a, [*sides, *([0, 0] if isinstance(module, nn.Conv1d) else [])], mode=mode) if any(sides) else a
         patches = F.unfold(a, kernel, dilation=dilation, stride=stride)  # (n, in/groups·kernel·groups, positions)
         n, g = len(a), module.groups
-        return (
-            patches.reshape(n, g, -1, patches.shape[-1]).transpose(2, 3),
-            b.reshape(n, g, b.shape[1] // g, -1).transpose(2, 3),
-        )
+        rows = patches.reshape(n, g, -1, patches.shape[-1]).transpose(2, 3)
+        return rows, b.reshape(n, g, b.shape[1] // g, -1).transpose(2, 3)
 
     def squared_norms(self, module: nn.Module, prepared: Parts) -> Tensor:
         a, b = prepared
@@ -317,18 +315,16 @@ class StackedModule:
     def backward(self, params: list[Tensor], gradients: list[Tensor], x: Tensor, y: Tensor, weight: Tensor) -> None:
         """Write the gradients of each network's weighted cross-entropy into ``gradients``."""
         self.module.train()
-        computed = vmap(grad(self._loss), in_dims=(0, None, 0, 0, 0))(
-            dict(zip(self.names, params, strict=True)), self._shared_on(x.device), x, y, weight
-        )
+        own, shared = dict(zip(self.names, params, strict=True)), self._shared_on(x.device)
+        computed = vmap(grad(self._loss), in_dims=(0, None, 0, 0, 0))(own, shared, x, y, weight)
         for name, gradient in zip(self.names, gradients, strict=True):
             gradient.copy_(computed[name])
 
     def logits(self, params: list[Tensor], x: Tensor) -> Tensor:
         """Scores (networks, rows, classes) of rows ``x`` (rows, ...)."""
         self.module.eval()
-        return vmap(self._forward, in_dims=(0, None, None))(
-            dict(zip(self.names, params, strict=True)), self._shared_on(x.device), x
-        )
+        own, shared = dict(zip(self.names, params, strict=True)), self._shared_on(x.device)
+        return vmap(self._forward, in_dims=(0, None, None))(own, shared, x)
 
     def _forward(self, params: dict[str, Tensor], shared: dict[str, Tensor], x: Tensor) -> Tensor:
         out = functional_call(self.module, (params, shared), (x,))
@@ -342,8 +338,7 @@ class StackedModule:
     def _loss(
         self, params: dict[str, Tensor], shared: dict[str, Tensor], x: Tensor, y: Tensor, weight: Tensor
     ) -> Tensor:
-        loss = nn.functional.cross_entropy(self._forward(params, shared, x), y, reduction="none")
-        return (loss * weight).sum()
+        return (F.cross_entropy(self._forward(params, shared, x), y, reduction="none") * weight).sum()
 
     def _shared_on(self, device: torch.device) -> dict[str, Tensor]:
         return {name: t.to(device) for name, t in self.shared.items()}

@@ -84,11 +84,7 @@ class StackedMLP:
             above = hidden[layer]
 
     def signals(self, params: list[Tensor], activations: list[Tensor], signal: Tensor) -> list[Tensor]:
-        """What derivatives ``signal`` by the scores are by what enters each hidden layer, top first, and by the rows.
-
-        ``activations`` and the shape of ``signal`` are those of :meth:`forward`; the last is (networks, rows,
-        n_features).
-        """
+        """What derivatives ``signal`` by the scores are by what enters the hidden layers, top first, and by rows."""
         *hidden, last, _ = params
         found = [torch.bmm(signal.transpose(1, 2), last)]
         for layer in range(len(hidden) - 2, -1, -2):
@@ -320,8 +316,7 @@ def with_parts(net: Any, parts: AdditiveParts) -> Any:
 def _taken_apart(module: nn.Module) -> tuple[ColumnScales | None, list[Any]]:
     """The first layer of a ScaledMLP, and the layers of an MLP; nothing of any other network."""
     layers: list[Any] = list(module) if isinstance(module, MLP | ScaledMLP) else []
-    scales = layers.pop(0) if isinstance(module, ScaledMLP) else None
-    return scales, layers
+    return layers.pop(0) if isinstance(module, ScaledMLP) else None, layers
 
 
 def _parts(scales: ColumnScales | None, bias: Floats, weights: Floats, n_features: int) -> AdditiveParts:

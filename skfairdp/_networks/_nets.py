@@ -77,11 +77,8 @@ class Net:
         """Whether it weighs all columns before anything else, so that they may be scaled for it; images are not."""
         if self.hidden is not None:
             return True
-        layers = [
-            layer
-            for layer in self.build(n_features, n_classes, 0).modules()
-            if any(True for _ in layer.parameters(recurse=False))
-        ]
+        every = self.build(n_features, n_classes, 0).modules()
+        layers = [layer for layer in every if any(True for _ in layer.parameters(recurse=False))]
         if any(isinstance(layer, _ConvNd | nn.Embedding | nn.EmbeddingBag) for layer in layers):
             return False
         return bool(layers) and isinstance(layers[0], nn.Linear) and layers[0].in_features == n_features
@@ -94,10 +91,8 @@ class Net:
             module.zero_grad(set_to_none=True)
             return module
         make = type(self.module) if isinstance(self.module, nn.Module) else self.module
-        sizes = {"n_features": n_features, "n_classes": n_classes}
-        options = {name: size for name, size in sizes.items() if name in _argument_names(make)} | dict(
-            self.module_options
-        )
+        known, sizes = _argument_names(make), {"n_features": n_features, "n_classes": n_classes}
+        options = {name: size for name, size in sizes.items() if name in known} | dict(self.module_options)
         with own_generator(seed):
             try:
                 module = make(**options)
@@ -111,10 +106,10 @@ class Net:
                 f"The module of the 'net' parameter of {self.owner} must be a torch.nn.Module, its class, or a "
                 f"callable that returns one. Got an object of type {type(module).__name__} instead."
             )
-        known = [spent.release for spent in held_by([self.module, dict(self.module_options)])]
+        paid = [spent.release for spent in held_by([self.module, dict(self.module_options)])]
         for part in module.modules():
             spent = getattr(part, "privacy_", None)
-            if spent is not None and spent.release not in known:
+            if spent is not None and spent.release not in paid:
                 raise ValueError(
                     f"The callable of the 'net' parameter of {self.owner} returns a network with parts that were "
                     "trained on private rows, and their epsilon would not be counted. Give the module itself, or as "
@@ -125,10 +120,8 @@ class Net:
     def make_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
         """Return the optimiser of the trainable parameters of a module."""
         trained = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
-        holder = NeuralNetClassifier(
-            module, lr=self.lr, **{f"optimizer__{name}": value for name, value in self.optimizer_options.items()}
-        )
-        args, options = holder.get_params_for_optimizer("optimizer", trained)
+        given = {f"optimizer__{name}": value for name, value in self.optimizer_options.items()}
+        args, options = NeuralNetClassifier(module, lr=self.lr, **given).get_params_for_optimizer("optimizer", trained)
         try:
             return self.optimizer(*args, **options)
         except (TypeError, ValueError) as error:
@@ -358,11 +351,8 @@ def _check_criterion(params: Mapping[str, Any], owner: str) -> None:
 def _warn_of_what_is_not_run(params: Mapping[str, Any], owner: str) -> None:
     usual = NeuralNetClassifier(None).get_params(deep=False)
     named = [name for name in _NEVER_RUN if not _alike(params.get(name), usual.get(name))]
-    named += sorted(
-        name
-        for name, value in params.items()
-        if value is not None and name.startswith(("callbacks__", "iterator_train__"))
-    )
+    given = [name for name, value in params.items() if value is not None]
+    named += sorted(name for name in given if name.startswith(("callbacks__", "iterator_train__")))
     if named:
         warn_caller(
             f"{owner} never runs {', '.join(named)} of its 'net': what they measure or keep of private rows would be "

@@ -98,17 +98,15 @@ class ParityPenalty:
     def of(self, module: nn.Module) -> Tensor:
         """The weighted penalty at the module's present parameters, on the next batch."""
         X, contrasts = next(self._turns)
-        return self.lam * disparity_of_contrasts(
-            module(X), contrasts, temperature=self.temperature, maximum=self.maximum
-        )
+        how: dict[str, Any] = {"temperature": self.temperature, "maximum": self.maximum}
+        return self.lam * disparity_of_contrasts(module(X), contrasts, **how)
 
     def gradients(self, module: nn.Module) -> dict[str, Tensor]:
         """Gradient of :meth:`of`, by the name of the trainable parameter; those it does not reach are left out."""
         X, contrasts = next(self._turns)
         logits = module(X)
-        _, slope = disparity_and_slope(
-            logits, contrasts, temperature=self.temperature, maximum=self.maximum, scale=self.lam
-        )
+        how: dict[str, Any] = {"temperature": self.temperature, "maximum": self.maximum, "scale": self.lam}
+        _, slope = disparity_and_slope(logits, contrasts, **how)
         named = {name: p for name, p in module.named_parameters() if p.requires_grad}
         found = torch.autograd.grad(logits, list(named.values()), grad_outputs=slope, allow_unused=True)
         return {name: g for name, g in zip(named, found, strict=True) if g is not None}
@@ -128,13 +126,8 @@ class ParityPenalty:
             mine = order[groups[order] == code]
             place[mine] = (torch.arange(len(mine)) + 0.5) / max(len(mine), 1)
         parts = torch.argsort(place, stable=True).tensor_split(max(1, round(n / self.batch_size)))
-        return [
-            (
-                self.X[rows.to(self.X.device)],
-                group_contrasts(groups[rows], self.n_groups, self.X.dtype).to(self.X.device),
-            )
-            for rows in parts
-        ]
+        X, device = self.X, self.X.device
+        return [(X[r.to(device)], group_contrasts(groups[r], self.n_groups, X.dtype).to(device)) for r in parts]
 
 
 # ---- a student with parity in its loss --------------------------------------------------------------------------
@@ -155,13 +148,8 @@ def fit_with_parity(
         module = MLP(X.shape[1], targets.shape[1], hidden).double()
     rows, wanted = torch.from_numpy(np.array(X)), torch.from_numpy(np.array(targets))
     layers = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
-    optimizer = torch.optim.LBFGS(
-        module.parameters(),
-        max_iter=max_iter,
-        tolerance_grad=1e-6,
-        tolerance_change=1e-10,
-        line_search_fn="strong_wolfe",
-    )
+    how: dict[str, Any] = {"tolerance_grad": 1e-6, "tolerance_change": 1e-10, "line_search_fn": "strong_wolfe"}
+    optimizer = torch.optim.LBFGS(module.parameters(), max_iter=max_iter, **how)
 
     def loss() -> Tensor:
         scores = module(rows)
@@ -229,8 +217,7 @@ def fine_tune_for_parity(
             if before is None:
                 before = torch.softmax(logits, dim=1)
                 if logits.shape[1] > 1:  # by the median lead of the likeliest class
-                    leads = logits.topk(2, dim=1).values.diff(dim=1).neg()
-                    temperature *= float(leads.median()) or 1.0
+                    temperature *= float(logits.topk(2, dim=1).values.diff(dim=1).neg().median()) or 1.0
                 contrasts = group_contrasts(torch.from_numpy(groups).to(logits.device), n_groups, logits.dtype)
             elif keep(logits.argmax(1).cpu().numpy()):
                 best = {name: value.clone() for name, value in tuned.state_dict().items()}
@@ -283,10 +270,8 @@ class AmountScale(nn.Module):
     def forward(self, outputs: Tensor) -> Tensor:
         """Amounts of the shape of the outputs; of a rate, for an exposure of 1."""
         outputs = outputs.double()
-        if self.loss == "poisson":
-            amounts = self.bounds[1] * torch.sigmoid(outputs)
-        else:
-            amounts = self.center + self.spread * outputs
+        is_rate = self.loss == "poisson"
+        amounts = self.bounds[1] * torch.sigmoid(outputs) if is_rate else self.center + self.spread * outputs
         return torch.clamp(amounts, self.low, self.high)
 
     def losses(self, outputs: Tensor, amounts: Tensor, exposure: Tensor | None) -> Tensor:
@@ -328,12 +313,11 @@ class MeanPenalty(ParityPenalty):
     the spread of amounts.
     """
 
-    scale: AmountScale | None = None
+    scale: AmountScale | Any = None
     prices: dict[str, Tensor] = field(default_factory=dict)
 
     def gradients(self, module: nn.Module) -> dict[str, Tensor]:
         """Its gradient, by the name of the trainable parameter; those it does not reach are left out."""
-        assert self.scale is not None
         X, contrasts = next(self._turns)
         apart = (contrasts @ (self.scale(module(X)) / self.scale.spread).to(contrasts.dtype))[:, 0]
         seen = apart.detach()

@@ -77,9 +77,7 @@ _OF_ONEDNN = ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
 
 
 def reduced_precision(device: Any = "cpu") -> str | None:
-    """Name the setting by which torch computes single precision in less, and how to undo it; None where there is
-    none.
-    """
+    """Name the setting by which torch computes single precision in less, and how to undo it; None for none."""
     kind = torch.device(device).type
     if any(torch.is_autocast_enabled(one) for one in {"cpu", kind}):
         return "torch.autocast is on. Call fit outside of it."

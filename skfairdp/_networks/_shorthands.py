@@ -101,13 +101,8 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, before: int, after: int, stride: int) -> None:
         super().__init__()
-        self.body = nn.Sequential(
-            _convolution(before, after, stride=stride),
-            group_norm(after),
-            nn.Tanh(),
-            _convolution(after, after),
-            group_norm(after),
-        )
+        first = _convolution(before, after, stride=stride), group_norm(after), nn.Tanh()
+        self.body = nn.Sequential(*first, _convolution(after, after), group_norm(after))
         same = before == after and stride == 1
         self.past = nn.Identity() if same else _convolution(before, after, stride=stride, width=1)
         self.last = nn.Tanh()

@@ -131,11 +131,7 @@ def predict_stacked(net: StackedNet, params: list[Tensor], X: Reals, allowed: Bo
 def predict_stacked_proba(
     net: StackedNet, params: list[Tensor], X: Reals, allowed: Bools, *, device: Device, step: float | None = None
 ) -> Floats:
-    """Return the networks' class probabilities of each row, added up: shape (n_rows, n_classes).
-
-    Parameters are those of :func:`predict_stacked`; a class that a network may not answer has probability 0 there. With
-    a ``step`` each probability is rounded down to a multiple of it.
-    """
+    """Return the networks' class probabilities of each row, added up; rounded down to multiples of a ``step``."""
     out = np.empty((X.shape[0], allowed.shape[1]))
     for start, scores in _scores(net, params, X, allowed, device):
         shares = scores.double().softmax(dim=2)

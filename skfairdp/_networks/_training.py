@@ -133,7 +133,7 @@ class Network:
     fused: bool | None = None
     vectorized: bool = True
     hooked: bool = False
-    net: Net | None = None
+    net: Net | Any = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -180,7 +180,6 @@ class Network:
         (:class:`~._wide_sums.Places`), are drawn from torch's global generators, seeded from ``source`` for the time of
         the training and put back afterwards.
         """
-        assert self.net is not None
         module = deepcopy(self.module).to(self.device)
         optimizer, average = self.net.make_optimizer(module), _TailAverage(module, step.steps, self.net.average_last)
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
@@ -332,9 +331,8 @@ def vectorizes(module: nn.Module, n_features: int) -> bool:
         copy = deepcopy(module).cpu().train()
         X = torch.randint(0, 2, (_SIZES[0], n_features)).to(input_dtype(copy))
         try:
-            _clipping.clipped_gradient_sum(
-                copy, _trial_loss, X, torch.zeros(len(X), dtype=torch.long), 1.0, fused=False
-            )
+            y = torch.zeros(len(X), dtype=torch.long)
+            _clipping.clipped_gradient_sum(copy, _trial_loss, X, y, 1.0, fused=False)
         except (RuntimeError, ValueError, TypeError, NotImplementedError):
             return False
     return True
@@ -370,8 +368,7 @@ def _check_outputs(module: nn.Module, X: Tensor, n_classes: int, owner: str) -> 
 def _check_rows(module: nn.Module, X: Tensor, owner: str) -> None:
     """No output may depend on another row: by derivative in training mode, by leaving rows out in evaluation mode."""
     probe = X.clone().requires_grad_()
-    outputs = module.train()(probe)
-    (reach,) = torch.autograd.grad(outputs[0].square().sum(), [probe], allow_unused=True)
+    (reach,) = torch.autograd.grad(module.train()(probe)[0].square().sum(), [probe], allow_unused=True)
     apart = reach is None or not bool(reach[1:].any())
     with torch.no_grad():
         module.eval()

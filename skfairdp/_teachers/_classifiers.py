@@ -25,8 +25,7 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
     """
 
     def __init__(self, net: Any, *, random_state: RandomStateLike = None) -> None:
-        self.net = net
-        self.random_state = random_state
+        self.net, self.random_state = net, random_state
 
     def fit(self, X: Any, y: ArrayLike, **arguments: Any) -> Self:
         """Train a clone of the net; further arguments are handed to it."""

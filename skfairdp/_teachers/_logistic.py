@@ -110,9 +110,7 @@ class LogisticEnsemble:
     """One linear score per teacher and class."""
 
     def __init__(self, coef: Array, intercept: Array, scored: Flags) -> None:
-        self.coef = coef
-        self.intercept = intercept
-        self.scored = scored
+        self.coef, self.intercept, self.scored = coef, intercept, scored
         # All in one product, whatever they have seen: its shape, which the last bits follow, is public.
         self._regressed = coef[np.arange(len(coef)), scored.argmax(axis=1)]
         # Where a part has two classes there is one regression, on the larger code; the other class has the rest.

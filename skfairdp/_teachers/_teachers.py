@@ -51,8 +51,7 @@ class Teachers:
     Made by :func:`fit_teachers`."""
 
     def __init__(self, ensemble: _Ensemble, n_teachers: int) -> None:
-        self._ensemble = ensemble
-        self.n_teachers = n_teachers
+        self._ensemble, self.n_teachers = ensemble, n_teachers
 
     def predict(self, X: Any) -> NDArray[np.int32]:
         """Return every teacher's vote on every row."""
@@ -219,10 +218,8 @@ def streamed_votes(
     set of its rows, in whatever order an engine hands them on. How many parts there are follows ``n_units``. The number
     of rows decides nothing but whether (3) notices that the source has changed.
     """
-    columns, learns = (
-        (*schema.features, *filter(None, [schema.label])),
-        partial(_votes, teacher, queries, n_classes, n_jobs),
-    )
+    columns = (*schema.features, *filter(None, [schema.label]))
+    learns = partial(_votes, teacher, queries, n_classes, n_jobs)
     return streamed_counts(learns, source, columns=columns, schema=schema, n_features=queries.shape[1], **how)
 
 

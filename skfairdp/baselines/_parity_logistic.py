@@ -123,20 +123,14 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
         {returns_self}
         """
         self._validate_params()
-        notions = read_constraints(
-            self.constraints, type(self).__name__, supported=_NOTIONS, several=False, bounds=False
-        )
+        how: dict[str, Any] = {"supported": _NOTIONS, "several": False, "bounds": False}
+        notions = read_constraints(self.constraints, type(self).__name__, **how)
         features, classes, codes = read_unprotected(self, X, y, sensitive_features)
         center, scale = standard_scale(features)
         rows = np.column_stack([(features - center) / scale, np.ones(len(features))])
         weights = group_membership(sensitive_features, group_weights, len(features), owner=type(self).__name__)
-        problem = _Problem(
-            rows,
-            codes,
-            len(classes),
-            _Contrasts.of(weights, FairnessConstraints(notions, codes, len(classes))),
-            ridge=1.0 / (self.C * len(features)),
-        )
+        contrasts = _Contrasts.of(weights, FairnessConstraints(notions, codes, len(classes)))
+        problem = _Problem(rows, codes, len(classes), contrasts, ridge=1.0 / (self.C * len(features)))
         theta, multipliers, self.violation_, self.n_iter_ = _method_of_multipliers(
             problem, slack=self.slack, penalty=self.penalty, max_rounds=self.max_rounds, tol=self.tol
         )

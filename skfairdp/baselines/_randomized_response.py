@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,12 +24,12 @@ from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_stud
 from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike, Values
 from skfairdp._usefulness import Comparison, may_fall_back, seen, tried
 from skfairdp._utils import RandomStateLike, as_groups, decode_labels, encode_labels, silence, warn_caller
-from skfairdp._utils._sklearn import A_LEARNER, HasMethods, Interval, answers_as_fitted
+from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.lagrangian import in_codes
 from skfairdp.privacy import RandomizedResponse
-from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, schema_of, with_schema
+from skfairdp.schema import RawTable, Schema, schema_of, with_schema
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,7 @@ class GroupRandomizer(SpendsPrivacy):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "epsilon": [Interval(Real, 1e-9, 1e9, closed="both")],
-        "groups": ["array-like", None],
-        "schema": [SCHEMA_CONSTRAINT, None],
-        "noise_seed": [Interval(Integral, 0, None, closed="left"), None],
-        "ledger": [HasMethods(["charge"]), None],
+        **{name: SHARED_CONSTRAINTS[name] for name in ("groups", "schema", "noise_seed", "ledger")},
     }
 
     delta = 0.0

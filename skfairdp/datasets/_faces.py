@@ -89,8 +89,7 @@ def fetch_utkface(
         )
     codes = np.array([[int(code) for code in match.groups()] for match in said.values()])
     read = {"gender": (codes[:, 1], _UTK_GENDERS), "race": (codes[:, 2], _UTK_RACES)}
-    labels, target_names = read[target]
-    groups, group_names = read[sensitive]
+    (labels, target_names), (groups, group_names) = read[target], read[sensitive]
     chosen = _chosen(len(codes), n_samples, random_state, owner)
     kept, of_each = list(said), np.array(group_names)[groups[chosen]]
     files = [folder / kept[i] for i in chosen]
@@ -143,10 +142,9 @@ def fetch_celeba(
     ['not Smiling', 'Smiling']
     """
     owner = "fetch_celeba"
-    folder = _folder(
-        "celeba", "list_attr_celeba.txt", data_home, _CELEBA_HOMEPAGE, "list_attr_celeba.txt and img_align_celeba"
-    )
-    table = _attributes(folder / "list_attr_celeba.txt")
+    listed = "list_attr_celeba.txt"
+    folder = _folder("celeba", listed, data_home, _CELEBA_HOMEPAGE, f"{listed} and img_align_celeba")
+    table = _attributes(folder / listed)
     _check_choices(list(table.columns), owner, target=target, sensitive=sensitive)
     table = table.iloc[_chosen(len(table), n_samples, random_state, owner)]
     files = [folder / "img_align_celeba" / name for name in table.index]
@@ -261,9 +259,8 @@ def fetch_chexpert(
     """
     owner = "fetch_chexpert"
     _check_choices(("sex", "race"), owner, sensitive=sensitive)
-    folder = _folder(
-        "CheXpert-v1.0-small", "train.csv", data_home, _CHEXPERT_HOMEPAGE, "train.csv and the folder train"
-    )
+    what = "train.csv and the folder train"
+    folder = _folder("CheXpert-v1.0-small", "train.csv", data_home, _CHEXPERT_HOMEPAGE, what)
     table = _labels_of(folder / "train.csv", _CHEXPERT_COLUMNS, _CHEXPERT_HOMEPAGE)
     findings = [column for column in table.columns if column not in _CHEXPERT_COLUMNS]
     _check_choices(findings, owner, target=target)

@@ -114,9 +114,8 @@ def from_openml(data_id: int, data_home: Folder, *, as_frame: bool) -> Bunch:
     with warnings.catch_warnings():
         # "Retrying…" would be said before the error of the caller says more.
         warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
-        return sklearn_datasets.fetch_openml(
-            data_id=data_id, data_home=home, as_frame=as_frame, parser="auto", n_retries=1
-        )
+        how: dict[str, Any] = {"as_frame": as_frame, "parser": "auto", "n_retries": 1}
+        return sklearn_datasets.fetch_openml(data_id=data_id, data_home=home, **how)
 
 
 def _from_openml(source: Source, data_home: Folder) -> pd.DataFrame:
@@ -142,8 +141,7 @@ def _from_openml(source: Source, data_home: Folder) -> pd.DataFrame:
                 values = values.astype(str).map(dict(source.openml_target_values))
             frame[source.target] = values
             return frame
-    folder = data_folder(data_home)
-    stem = source.stem or source.name
+    folder, stem = data_folder(data_home), source.stem or source.name
     looked = "no folder was given" if not folder else f"{folder} has neither {stem}.csv.gz nor {stem}.csv"
     raise FileNotFoundError(
         f"No {source.name} data: {looked}, and {where}. Download it from {source.homepage} as a comma-separated "
@@ -514,11 +512,8 @@ def _bunch(
             f"Got {sensitive!r} instead."
         )
     groups = pd.DataFrame({name: groupings[name][1](frame).astype(object) for name in names}, index=frame.index)
-    dropped = {
-        *source.no_features,
-        source.target,
-        *(() if include_sensitive else (groupings[name][0] for name in names)),
-    }
+    of_groups = () if include_sensitive else (groupings[name][0] for name in names)
+    dropped = {*source.no_features, source.target, *of_groups}
     data = frame[[column for column in source.columns if column not in dropped]].copy()
     target = source.labels(frame)
     if return_X_y:

@@ -54,9 +54,8 @@ def _array(path: Path, homepage: str) -> Array:
         raise ValueError(f"{path} cannot be unpacked ({type(error).__name__}). Get it again from {homepage}.") from None
     start = 4 + 4 * axes
     shape = np.frombuffer(content[4:start].ljust(4 * axes, b"\0"), dtype=">u4").astype(np.int64)
-    if content[:4] != bytes((0, 0, 8, axes)) or len(content) - start != math.prod(
-        shape.tolist()
-    ):  # of numpy's it may wrap
+    size = math.prod(shape.tolist())  # of numpy's it may wrap
+    if content[:4] != bytes((0, 0, 8, axes)) or len(content) - start != size:
         raise ValueError(
             f"{path} is not an idx file of bytes with {axes} axes, or parts of it are missing. Get it again from "
             f"{homepage}."
@@ -127,15 +126,12 @@ def fetch_mnist(*, kind: str = "digits", data_home: Folder = None) -> Any:
         return _clothes(data_home)
     path, folder = data_file("mnist", data_home), idx_folder(("mnist", "MNIST/raw"), data_home)
     if path is not None:
-        images, target = _arrays_of(path)
-        where = str(path)
+        arrays, where = _arrays_of(path), str(path)
     elif folder is not None:
-        images, target = read_idx(folder, _HOMEPAGE)
-        where = str(folder)
+        arrays, where = read_idx(folder, _HOMEPAGE), str(folder)
     else:
-        images, target = _from_openml(data_home)
-        where = f"OpenML, data_id={_OPENML_ID}"
-    return _published("mnist", images, target, where, _DIGITS, [str(digit) for digit in range(10)], _HOMEPAGE)
+        arrays, where = _from_openml(data_home), f"OpenML, data_id={_OPENML_ID}"
+    return _published("mnist", *arrays, where, _DIGITS, [str(digit) for digit in range(10)], _HOMEPAGE)
 
 
 def _clothes(data_home: Folder) -> Any:
@@ -148,9 +144,8 @@ def _clothes(data_home: Folder) -> Any:
             f"with or without .gz) into a folder fashion-mnist, then give the folder that holds it with the "
             f"environment variable {DATA_VARIABLE} or with data_home=."
         )
-    images, target = read_idx(folder, _FASHION_HOMEPAGE)
-    rows = ((6000,) * 10, (1000,) * 10)
-    return _published("fashion_mnist", images, target, str(folder), rows, _CLOTHES, _FASHION_HOMEPAGE)
+    arrays, rows = read_idx(folder, _FASHION_HOMEPAGE), ((6000,) * 10, (1000,) * 10)
+    return _published("fashion_mnist", *arrays, str(folder), rows, _CLOTHES, _FASHION_HOMEPAGE)
 
 
 def _published(
@@ -266,20 +261,17 @@ def make_color_mnist(
         chosen = rng.permutation(n)[:n_samples]
         pixels, target, errors = pixels[chosen], target[chosen], errors[chosen]
     classes, codes = np.unique(target, return_inverse=True)
-    # Probability of red of each class
-    n_classes = len(classes)
+    n_classes = len(classes)  # and the probability of red of each
     if isinstance(bias, Real) and not isinstance(bias, bool):
-        first = -(-n_classes // 2)
-        rates = np.repeat([float(bias), 1 - float(bias)], [first, n_classes - first])
+        rates = np.repeat([float(bias), 1 - float(bias)], [-(-n_classes // 2), n_classes // 2])
     else:
         try:
             rates = np.asarray(bias, dtype=float)
         except (TypeError, ValueError):
             rates = np.empty(0)
     if rates.shape != (n_classes,) or not ((rates >= 0) & (rates <= 1)).all():
-        raise invalid_parameter(
-            "bias", owner, f"a float in the range [0, 1], or {n_classes} of them, one for each class", bias
-        )
+        must = f"a float in the range [0, 1], or {n_classes} of them, one for each class"
+        raise invalid_parameter("bias", owner, must, bias)
     counts = np.bincount(codes, minlength=len(classes))
     red, green = counts * rates, counts * (1 - rates)
     if red.sum() == 0 or green.sum() == 0:

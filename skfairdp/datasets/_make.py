@@ -91,17 +91,11 @@ def make_biased_classification(
     groups = rng.choice(shares.size, size=n_samples, p=shares)
     last = rng.random(n_samples) < np.where(groups == shares.size - 1, favoured, others)
     y = np.where(last, n_classes - 1, rng.integers(n_classes - 1, size=n_samples))
-    X = (
-        rng.normal(size=(n_samples, n_features))
-        + class_sep * directions[y]
-        + group_sep * directions[n_classes + groups]
-    )
+    X = rng.normal(size=(n_samples, n_features)) + class_sep * directions[y]
+    X = X + group_sep * directions[n_classes + groups]
     if as_frame:
-        return (
-            pd.DataFrame(X, columns=[f"x{j}" for j in range(n_features)]),
-            pd.Series(y, name="y"),
-            pd.Series(groups, name="group"),
-        )
+        frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(n_features)])
+        return frame, pd.Series(y, name="y"), pd.Series(groups, name="group")
     return X, y, groups
 
 

@@ -204,10 +204,8 @@ class FairnessConstraints:
             if not column.is_overall:
                 first.setdefault(column.score, c)
         places = {score: place for place, score in enumerate(first)}
-        return (
-            np.array(list(first.values()), dtype=np.int64),
-            np.array([places.get(column.score, 0) for column in self.columns], dtype=np.int64),
-        )
+        of_each = [places.get(column.score, 0) for column in self.columns]
+        return np.array(list(first.values()), dtype=np.int64), np.array(of_each, dtype=np.int64)
 
     def where_compared(self, violations: Any) -> Any:
         """Violations, (n_groups, n_cells, n_constraints), but 0 where a constraint compares nothing."""
@@ -266,7 +264,6 @@ class FairnessConstraints:
 
     def slopes(self, probabilities: Any, y: Any) -> Any:
         """Derivatives of h by the logits of its row, shape (n_rows, n_constraints, n_classes)."""
-        namespace = _namespace(probabilities)
         unit = _like(probabilities, np.eye(self.n_classes))
         found = []
         for column in self.columns:
@@ -276,13 +273,12 @@ class FairnessConstraints:
             if column.power > 1:
                 slope = slope * (column.power * mine ** (column.power - 1))
             found.append(-slope if k is None else slope)
-        return namespace.stack(found, 1)
+        return _namespace(probabilities).stack(found, 1)
 
     def probability_weights(self, weights: Any, probabilities: Any, y: Any) -> Any:
         """Derivative of ``Σ weights · h`` by the class probabilities, shape (n_rows, n_classes).
         ``weights`` has shape (n_rows, n_constraints)."""
-        namespace = _namespace(probabilities)
-        found = namespace.zeros_like(probabilities)
+        found = _namespace(probabilities).zeros_like(probabilities)
         for c, column in enumerate(self.columns):
             k, power = column.of_class, column.power
             if k is None:

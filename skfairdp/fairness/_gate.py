@@ -449,9 +449,8 @@ class FairnessGate:
         if self.gamma is None:
             self._count(self.counts + tally(z, k, (self.n_groups, self.n_classes)))
             return np.ones(len(z), dtype=bool)
-        compiled = None
-        if engine == "numba" or (engine == "auto" and len(z) >= _WORTH_COMPILING):
-            compiled = _stream.compiled_run()
+        compiles = engine == "numba" or (engine == "auto" and len(z) >= _WORTH_COMPILING)
+        compiled = _stream.compiled_run() if compiles else None
         if engine == "numba" and compiled is None:
             raise ImportError("engine='numba' of FairnessGate.run needs numba: pip install 'skfairdp[fast]'.")
         amounts = self._amounts

@@ -34,9 +34,8 @@ class Comparisons:
     @cached_property
     def compared(self) -> Bools:
         """Whether a line takes part in a comparison, (n_groups + 2, n_comparisons)."""
-        beside_ones, beside_others = (
-            highest_of_others(side.astype(np.float64)) > 0 for side in (self.ones, self.others)
-        )
+        sides = (side.astype(np.float64) for side in (self.ones, self.others))
+        beside_ones, beside_others = (highest_of_others(side) > 0 for side in sides)
         return (self.ones & beside_others) | (self.others & beside_ones)
 
     def left(self, rates: Floats) -> Floats:
@@ -548,8 +547,7 @@ def _cell(name: str, positive: int, label: int, k: int) -> Floats:
     if name == "selection_rate_by_label":
         positive = label
     mine: Bools = np.arange(k) == positive
-    cell = ~mine if name in ("true_negative_rate", "false_positive_rate") else mine
-    return cell.astype(np.float64)
+    return (~mine if name in ("true_negative_rate", "false_positive_rate") else mine).astype(np.float64)
 
 
 #: By name, or with a bound of its own.
@@ -581,11 +579,7 @@ def read_constraints(
         return ()
     found = tuple(_read(one, owner, parameter, None if bounds else supported) for one in _listed(given))
     names = [name_of(one) for one in found]
-    parities = [
-        (name, None if isinstance(one, str) else one.of_class)
-        for name, one in zip(names, found, strict=True)
-        if not isinstance(one, RateBound)
-    ]
+    parities = [(name_of(one), getattr(one, "of_class", None)) for one in found if not isinstance(one, RateBound)]
     asks_twice = len(set(parities)) < len(parities)
     if not names or asks_twice or not set(names) <= set(supported) or (len(names) > 1 and not several):
         number = "one or several different ones" if several else "one"

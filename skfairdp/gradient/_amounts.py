@@ -70,9 +70,8 @@ class AmountConstraints:
                 difference = USUAL_DIFFERENCE * (bounds[1] - bounds[0])
             elif type(one).__name__ == "BoundedGroupLoss" and one.upper_bound is not None and kind in _POWERS:
                 largest, power = float(one.upper_bound), _POWERS[kind]
-                low, high = (
-                    float(np.clip(getattr(one.reduction_loss, name), *bounds)) for name in ("min_val", "max_val")
-                )
+                ends = one.reduction_loss.min_val, one.reduction_loss.max_val
+                low, high = (float(np.clip(end, *bounds)) for end in ends)
                 limits = (low, high) if low < high else bounds
             else:
                 raise ValueError(
@@ -182,10 +181,8 @@ class AmountJudgement:
         spread = np.clip(self.table[:, 1 + k :] / size - means**2 + 2 * self.noise / size, 0.0, 1.0)
         variance = np.where(seen, spread / size + (1 + means**2) * (self.noise / size) ** 2, np.inf)
         coefficients = self.constraints.lines[0]
-        parts = np.where(coefficients != 0, coefficients**2 * variance, 0.0)
-        return self.constraints.sides(self.scale, means), self.constraints.units(self.scale) * np.sqrt(
-            parts.sum(axis=(1, 2))
-        )
+        errors = np.sqrt(np.where(coefficients != 0, coefficients**2 * variance, 0.0).sum(axis=(1, 2)))
+        return self.constraints.sides(self.scale, means), self.constraints.units(self.scale) * errors
 
     @cached_property
     def said(self) -> tuple[float, float, str]:
@@ -251,8 +248,7 @@ class AmountJudge:
         """Release the table of a trained network, whose last layer is a scale, and judge by it."""
         from skfairdp._networks import sums_by_group
 
-        predicted = predicted_amounts(module, data.X, self.relation)
-        of_rows = self.constraints.statistics(module[-1], predicted, *data.y.T)
+        of_rows = self.constraints.statistics(module[-1], predicted_amounts(module, data.X, self.relation), *data.y.T)
         lines = np.column_stack([np.ones(len(of_rows)), of_rows, of_rows**2])
         sums = sums_by_group(lines, data.groups, len(self.constraints.groups))
         return AmountJudgement(self.constraints, module[-1], self.table.release(sums, noise), self.table.sigma)
@@ -324,8 +320,7 @@ class HopelessGradients:
         from skfairdp._networks import constant_amount
 
         enough = what_is_enough(self, lambda other: other.noise <= HOPELESS)
-        ways = "" if enough[0] is None else "about "
-        ways += ways_of(enough, self.relation)
+        ways = ("" if enough[0] is None else "about ") + ways_of(enough, self.relation)
         warn_caller(
             f"{owner} predicts for every row the noisy mean {amount:.4g}: with {self.n_rows:,} "
             f"{units_of(self.relation)}, {self.n_features} features and epsilon={self.epsilon:g} the relative noise "
@@ -358,8 +353,7 @@ class AmountParity(_OfAmounts, SignedLoss):
         passes: float,
     ) -> Any:  # fmt: skip
         """Plan the look at the predictions of the network that is returned: at errors as large as they are."""
-        asked = replace(self.asked, cuts_errors=False)
-        return AmountJudge(asked, epsilon, delta, relation, JUDGED * self.budget_share)
+        return AmountJudge(replace(self.asked, cuts_errors=False), epsilon, delta, relation, JUDGED * self.budget_share)
 
     def terms(self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """Say what the training adds to its private gradients."""
@@ -460,5 +454,4 @@ class AmountPenalty(_OfAmounts, PublicPenalty):
         public, scale, weight = data.public, self.scale, self.usual_lam if lam is None else lam
         rows = network.tensor(public.X), network.codes(public.groups)
         how: dict[str, Any] = {"batch_size": self.batch_size, "seed": seed, "scale": scale}
-        penalty = MeanPenalty(weight, *rows, public.n_groups, 1.0, "hard", **how)
-        return {"loss": AmountLoss(scale), "penalty": penalty}
+        return {"loss": AmountLoss(scale), "penalty": MeanPenalty(weight, *rows, public.n_groups, 1.0, "hard", **how)}

@@ -132,11 +132,10 @@ class TrainsNetwork(PrivateEstimator):
         """The network, what scales the columns of a table for it, and which one "auto" took."""
         from skfairdp._networks import as_net
 
+        how: dict[str, Any] = {"lr": None, "batch_size": None, "max_epochs": None, "average_last": self._average_last}
+
         def read(net: Any) -> "Net":
-            owner = type(self).__name__
-            given = as_net(
-                net, owner=owner, auto=True, lr=None, batch_size=None, max_epochs=None, average_last=self._average_last
-            )
+            given = as_net(net, owner=type(self).__name__, auto=True, **how)
             return given.settled(n_rows, max_grad_norm, lr=self._usual_lr(n_rows, data.X.shape[1]))
 
         if not (isinstance(self.net, str) and self.net == "auto"):
@@ -295,11 +294,8 @@ class MajorityBaselineTest:
     def words(self, predicted: Any, owner: str) -> str:
         """Return the warning, for the class that is predicted for every row."""
         is_noise = self.noise > DOUBTFUL
-        why = (
-            f"above {DOUBTFUL:g} a network often learns nothing"
-            if is_noise
-            else "informative features would exceed that"
-        )
+        why = f"above {DOUBTFUL:g} a network often learns nothing"
+        why = why if is_noise else "informative features would exceed that"
         return (
             f"{owner} predicts the class {predicted} for every row: by a released count its network is not "
             f"clearly better than that. With {self._figures}, and {why}. "

@@ -328,8 +328,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         """Where parity comes from, now that the rows are known."""
         if data.public is None or data.groups is None:
             return self._parity_part(data.public is not None)
-        rates = SignedLoss().plan(self.epsilon, self.delta, relation)
-        return default_parity(data.public, n_rows, rates)
+        return default_parity(data.public, n_rows, SignedLoss().plan(self.epsilon, self.delta, relation))
 
     def _looks(self, data: TrainingData, net: "Net", n_rows: int, cost: Cost) -> dict[str, Any]:
         """What looks at the trained network again."""
@@ -364,15 +363,10 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         if loss is None:
             return
         ways = [f"raise 'lam' ({self.lam:.2g})"] if self.lam is not None and loss.is_at_its_bound else []
-        ways += [
-            "allow more (difference_bound of RateParity)",
-            "move thresholds by group afterwards (PrivateThresholds)",
-        ]
-        judgement.warn(
-            type(self).__name__,
-            "its private rows",
-            f"Where features allow it, a larger 'epsilon' ({self.epsilon:g}) comes closer; else {', or '.join(ways)}.",
-        )
+        ways.append("allow more (difference_bound of RateParity)")
+        ways.append("move thresholds by group afterwards (PrivateThresholds)")
+        first = f"Where features allow it, a larger 'epsilon' ({self.epsilon:g}) comes closer"
+        judgement.warn(type(self).__name__, "its private rows", f"{first}; else {', or '.join(ways)}.")
 
     def _warn_of_one_class(self, plan: DPSGDPlan, data: TrainingData, found: Comparison | None) -> None:
         """Say so where one class is as good: by the second look, or on the public rows."""

@@ -327,8 +327,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         r2 : float
             1 for perfect predictions, 0 for the mean of y.
         """
-        predicted = self.predict(X, sensitive_features=sensitive_features, exposure=exposure)
-        return self._r2(predicted, X, y, sample_weight)
+        return self._r2(self.predict(X, sensitive_features=sensitive_features, exposure=exposure), X, y, sample_weight)
 
     # ------------------------------------------------------------------ pieces
 
@@ -345,8 +344,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
 
     def _usual_lr(self, n_rows: int, n_features: int) -> float:
         """Steps that swing around an amount no further than noise does: smaller than those of logits, which grow."""
-        noise = gradient_noise(n_rows, n_features + 1, epsilon=float(self.epsilon), delta=self.delta)
-        return min(1.0, STEADY / noise)
+        return min(1.0, STEADY / gradient_noise(n_rows, n_features + 1, epsilon=float(self.epsilon), delta=self.delta))
 
     @property
     def _is_plain(self) -> bool:
@@ -438,8 +436,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             mean = float(np.clip(found, low, high))
             scale.settle(mean, (high - low) / 2)
             return mean, mean, _amounts.spread_of_counts(mean) if self.loss == "poisson" else (high - low) / 2
-        between = 2 * (data.y[:, :1] - low) / (high - low) - 1
-        knots = plan.target.release(between, noise, near=True)[0]
+        knots = plan.target.release(2 * (data.y[:, :1] - low) / (high - low) - 1, noise, near=True)[0]
         _inputs.warn_of_other_units(type(self).__name__, "amounts", (knots[1:-1] + 1) / 2, (low, high))
         mean, middle, half = where_amounts_lie(knots, (low, high))
         usual = mean if self.loss == "squared" else middle

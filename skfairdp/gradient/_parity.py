@@ -53,9 +53,8 @@ class DPSGDPlan:
     @property
     def event(self) -> DpEvent:
         """Gradients, rates, the tables of numbers and of answers, the second look and the judge together."""
-        return self.step.event_with(
-            beside(self.duals, self.tables, self.temperature, self.target, self.look, self.judge)
-        )
+        more = beside(self.duals, self.tables, self.temperature, self.target, self.look, self.judge)
+        return self.step.event_with(more)
 
     @property
     def relation(self) -> NeighboringRelation:
@@ -260,10 +259,8 @@ class SignedLoss(BaseEstimator):
         """
         from skfairdp.gradient._signed_loss import DualPlan
 
-        share = (1 - JUDGED) * self.budget_share
-        return DualPlan.calibrated(
-            epsilon=epsilon, delta=delta, share=share, releases=self.dual_steps, relation=relation
-        )
+        how: dict[str, Any] = {"share": (1 - JUDGED) * self.budget_share, "releases": self.dual_steps}
+        return DualPlan.calibrated(epsilon=epsilon, delta=delta, relation=relation, **how)
 
     def constraints_for(self, data: TrainingData) -> RateConstraints:
         """The constraints on the rates of these groups and classes.
@@ -306,10 +303,8 @@ class SignedLoss(BaseEstimator):
         """
         from skfairdp.gradient._signed_loss import RateLagrangian
 
-        loss = RateLagrangian(
-            self.constraints_for(data), bound=lam, dual_step=self.dual_step, plan=plan.duals, steps=plan.step.steps
-        )
-        return {"groups": data.groups, "loss": loss}
+        how: Any = {"bound": lam, "dual_step": self.dual_step, "plan": plan.duals, "steps": plan.step.steps}
+        return {"groups": data.groups, "loss": RateLagrangian(self.constraints_for(data), **how)}
 
 
 _PARTS: dict[str, Any] = {part.shorthand: part for part in (PublicPenalty, SignedLoss)}

@@ -113,9 +113,7 @@ class DualPlan:
         if present is not None:
             ones &= present
         counts = torch.zeros(n_cells, logits.shape[1], dtype=torch.float64)
-        where = (cells.cpu(), logits.argmax(1).cpu())
-        counts.index_put_(where, ones.double().cpu(), accumulate=True)
-        return counts
+        return counts.index_put_((cells.cpu(), logits.argmax(1).cpu()), ones.double().cpu(), accumulate=True)
 
 
 class RateLagrangian:
@@ -242,8 +240,7 @@ class AmountLagrangian(AmountLoss):
         sizes = np.maximum(sizes, max(float(sizes.sum()), 1.0) / (100 * len(sizes)))
         coefficients, of_means, bounds = self.asked.lines
         half = float(self.scale.spread) ** np.where(of_means, 1, self.asked.power)
-        means = np.clip(table[:, 1:] / sizes[:, None], -1.0, 1.0)
-        violations = (self.asked.sides(self.scale, means) - bounds) / half
+        violations = (self.asked.sides(self.scale, np.clip(table[:, 1:] / sizes[:, None], -1.0, 1.0)) - bounds) / half
         errors = np.sqrt(np.einsum("lgs,g->l", coefficients**2, 1 / sizes**2)) * self.moved * self.plan.noise
         noise = self.asked.units(self.scale) / half * errors / math.sqrt(self.plan.releases)
         most = largest_price(2, noise) if self.bound is None else self.bound

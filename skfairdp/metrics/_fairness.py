@@ -407,11 +407,7 @@ def rejection_rate_by_group(
     """
     owner = "rejection_rate_by_group"
     _, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
-    rows = np.bincount(codes, minlength=len(domain))
-    refused = np.bincount(codes[rejected], minlength=len(domain))
-    return {
-        group: float(r / n) if n else float("nan") for group, r, n in zip(domain.tolist(), refused, rows, strict=True)
-    }
+    return fairness.rejection_rates(~rejected, codes, domain)
 
 
 def gap_bound(

@@ -160,16 +160,13 @@ def downstream_scores(
     """
     model = clone(estimator).fit(X_synthetic, y_synthetic)
     predicted = model.predict(X_test)
+    of: dict[str, Any] = {"sensitive_features": sensitive_features}
     return {
         "accuracy": float(accuracy_score(y_test, predicted)),
         "auroc": _auroc(model, X_test, y_test),
-        "equalized_odds_disparity": _fairness.equalized_odds_disparity(
-            y_test, predicted, sensitive_features=sensitive_features
-        ),
-        "demographic_disparity": _fairness.demographic_disparity(
-            None, predicted, sensitive_features=sensitive_features, gap="between"
-        ),
-        "accuracy_disparity": _fairness.accuracy_disparity(y_test, predicted, sensitive_features=sensitive_features),
+        "equalized_odds_disparity": _fairness.equalized_odds_disparity(y_test, predicted, **of),
+        "demographic_disparity": _fairness.demographic_disparity(None, predicted, gap="between", **of),
+        "accuracy_disparity": _fairness.accuracy_disparity(y_test, predicted, **of),
         "recall_disparity": recall_disparity(y_test, predicted),
     }
 
@@ -239,5 +236,4 @@ def frechet_distance(
     root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
     # The trace of (C₁ C₂)^½ is that of the symmetric (C₁^½ C₂ C₁^½)^½, whose eigenvalues are real.
     shared = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ cov_2 @ root), 0)).sum()
-    distance = np.sum((mean_1 - mean_2) ** 2) + np.trace(cov_1) + np.trace(cov_2) - 2 * shared
-    return max(0.0, float(distance))
+    return max(0.0, float(np.sum((mean_1 - mean_2) ** 2) + np.trace(cov_1) + np.trace(cov_2) - 2 * shared))

@@ -165,12 +165,9 @@ class TeacherParts:
             marks = self._rng.permuted(marks, axis=1)
         else:
             marks = self._rng.random((n_teachers, batch_size))
-        return np.stack(
-            [
-                own[np.minimum(np.searchsorted(reached, mark, side="right"), len(own) - 1)]
-                for (own, reached), mark in zip(self._reached, marks, strict=True)
-            ]
-        )
+        of_each = zip(self._reached, marks, strict=True)
+        drawn = ((own, np.searchsorted(reached, mark, side="right")) for (own, reached), mark in of_each)
+        return np.stack([own[np.minimum(places, len(own) - 1)] for own, places in drawn])
 
 
 _MISSING_SHARE = 0.05  # of the squared cost of the answers, for how many values each column misses
@@ -325,22 +322,15 @@ class AdversarialPlan(BackendPlan):
         return progress_bar(range(self.backend.n_steps), desc="releases", verbose=self.backend.verbose)
 
     def _parts(self, rows: Rows, rng: Generator) -> TeacherParts:
-        known = self.layout.groups_known
         rates: Floats = rows.rates.ravel()
         if self.backend.sampling == "by_group":  # a teacher's group follows its number: nothing private moves a row
             rates = (np.eye(len(rows.rates))[:, :, None] * rows.rates).reshape(len(rows.rates), -1)
-        how = {"sampling": self.backend.sampling or "importance", "normalization": self.backend.normalization or "N1"}
-        public = None if known else _as_features(rows.public, rows.n_codes)
-        return TeacherParts(
-            rows.cells,
-            rates,
-            self.backend.n_teachers,
-            rng,
-            balanced=self.layout.balance is not None,
-            public=public,
-            features=None if known else _as_features(rows.values, rows.n_codes),
-            **how,
-        )
+        how: dict[str, Any] = {"balanced": self.layout.balance is not None}
+        how |= {"sampling": self.backend.sampling or "importance", "normalization": self.backend.normalization or "N1"}
+        if not self.layout.groups_known:
+            told = {"public": rows.public, "features": rows.values}
+            how |= {name: _as_features(values, rows.n_codes) for name, values in told.items()}
+        return TeacherParts(rows.cells, rates, self.backend.n_teachers, rng, **how)
 
     def _training(self, rows: Rows, parts: TeacherParts, rng: Generator) -> Any:
         from skfairdp._networks import AdversarialTraining

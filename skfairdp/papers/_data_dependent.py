@@ -44,8 +44,7 @@ def log_q(votes: ArrayLike, sigma: float) -> Floats:
         tails = log_ndtr(-gaps / scale)
     tails[votes.argmax(axis=0), np.arange(n_queries)] = -np.inf  # the plurality itself; its ties stay
     top = tails.max(axis=0)
-    union = top + np.log(np.exp(tails - top).sum(axis=0))
-    return np.minimum(union, math.log1p(-1.0 / n_classes))
+    return np.minimum(top + np.log(np.exp(tails - top).sum(axis=0)), math.log1p(-1.0 / n_classes))
 
 
 def data_dependent_rdp(log_q: ArrayLike, sigma: float, orders: ArrayLike) -> Floats:

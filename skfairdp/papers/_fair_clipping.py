@@ -17,11 +17,11 @@ from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike, Values
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
-from skfairdp.gradient import MajorityBaselineTest, beside as _beside
+from skfairdp.gradient import DPSGDPlan, MajorityBaselineTest, beside as _beside
 from skfairdp.schema import Schema, with_schema
 
 if TYPE_CHECKING:
-    from skfairdp._networks import ClippingRule, DPStep, Net
+    from skfairdp._networks import ClippingRule
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -70,8 +70,7 @@ class Reweighting(BaseEstimator):
         from skfairdp._networks import WeightsByGroup
 
         released = plan.sizes.release(np.bincount(data.groups, minlength=len(data.domain)), noise)
-        weights = WeightsByGroup.balancing(released, self.max_ratio)
-        return WeightsByGroup(weights, max_norm=plan.step.max_grad_norm)
+        return WeightsByGroup(WeightsByGroup.balancing(released, self.max_ratio), max_norm=plan.step.max_grad_norm)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -118,9 +117,8 @@ class DPSGDF(BaseEstimator):
         """
         from skfairdp._networks import BoundsByGroup
 
-        return BoundsByGroup(
-            len(data.domain), max_norm=plan.step.max_grad_norm, max_ratio=self.max_ratio, count_share=plan.count_share
-        )
+        norm, share = plan.step.max_grad_norm, plan.count_share
+        return BoundsByGroup(len(data.domain), max_norm=norm, max_ratio=self.max_ratio, count_share=share)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -179,33 +177,22 @@ class GlobalAdapt(BaseEstimator):
 
 
 @dataclass(frozen=True)
-class ClippingPlan:
+class ClippingPlan(DPSGDPlan):
     """What a fair clipping releases."""
 
-    net: "Net"
-    step: "DPStep"
-    sizes: privacy.GaussianMechanism | Any
-    count_share: float
-    look: MajorityBaselineTest | None = None
-    scaling: Scaling | None = None
-    rows_of: str = ""
+    sizes: privacy.GaussianMechanism | Any = None
+    count_share: float = 0.0
 
     @property
     def event(self) -> privacy.DpEvent:
         """Gradients, sizes, scales of columns and the second look together."""
-        return self.step.event_with(_beside(self.sizes, self.scaling and self.scaling.tables, self.look))
-
-    @property
-    def relation(self) -> privacy.NeighboringRelation:
-        """Of the guarantee."""
-        return self.step.relation
+        return self.step.event_with(_beside(self.sizes, self.tables, self.look))
 
     @property
     def releases(self) -> tuple[str, ...]:
         """In words, for the ledger."""
         counts = f"{self.step.steps} noisy counts of a batch" if self.sizes is None else "noisy sizes of the groups"
-        tables = () if self.scaling is None or self.scaling.tables is None else self.scaling.tables.releases
-        looks = () if self.look is None else self.look.releases
+        tables, looks = (() if part is None else part.releases for part in (self.tables, self.look))
         return (counts, f"{self.step.steps} noisy clipped gradient sums", *tables, *looks)
 
 
@@ -340,10 +327,8 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
                 plan.scaling.settle(network.scales, counted.X, noise)
             rule: Any = method.rule(plan, counted, noise)
             step = FairClippingStep.of(plan.step, rule)
-            module = network.trained(
-                data.X, data.y, step, noise, groups=groups, verbose=self.verbose,
-                of_each=of_each,
-            )  # fmt: skip
+            how: dict[str, Any] = {"groups": groups, "of_each": of_each, "verbose": self.verbose}
+            module = network.trained(data.X, data.y, step, noise, **how)
             if plan.look is not None:
                 module, found = plan.look.release(module, counted.X, counted.y, len(data.classes), noise)
 
@@ -365,19 +350,16 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
                 f"{type(self).__name__} got 'subject' and a declared number of rows, of which nothing follows where "
                 "subjects are protected: leave 'public_n_rows' and n_rows of the schema None."
             )
-        grouped = as_method(self.method, type(self).__name__).reads_groups
-        return read_training(
-            self, X, y, sensitive_features=sensitive_features, subject=subject, groups="private" if grouped else "none"
-        )
+        groups: Any = "private" if as_method(self.method, type(self).__name__).reads_groups else "none"
+        return read_training(self, X, y, sensitive_features=sensitive_features, subject=subject, groups=groups)
 
     def _plan(self, data: TrainingData) -> ClippingPlan:
         from skfairdp._networks import DPStep, as_net
 
         owner = type(self).__name__
         relation = privacy.relation_for(self._declared_rows, by_subject=data.subjects is not None)
-        net = as_net(
-            self.net, owner=owner, lr=2.0 / self.max_grad_norm, batch_size=512, max_epochs=20, average_last=0.25
-        )
+        usual: dict[str, Any] = {"lr": 2.0 / self.max_grad_norm, "batch_size": 512, "max_epochs": 20}
+        net = as_net(self.net, owner=owner, average_last=0.25, **usual)
         sizes = None
         if as_method(self.method, owner).counts_once:
             sigma = self.count_share**-0.5 / privacy.gdp_mu(self.epsilon, self.delta)
@@ -394,7 +376,8 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         )  # fmt: skip
         data.reads.note("sampling probability", "computed", step.sampling_probability)
         data.reads.note("number of steps", "computed", step.steps)
-        return ClippingPlan(net, step, sizes, self.count_share, look, scaling, data.rows_of)
+        of: dict[str, Any] = {"count_share": self.count_share, "scaling": scaling, "rows_of": data.rows_of}
+        return ClippingPlan(net, step, sizes=sizes, look=look, **of)
 
 
 def as_method(method: Any, owner: str) -> Reweighting | DPSGDF | GlobalAdapt:

@@ -33,17 +33,13 @@ class PATEGANPlan(_adversarial.AdversarialPlan):
 
     def run(self, training: Any, scale: float, noise: NoiseSource, rng: Generator) -> None:
         mechanism, asked, answers = self.mechanism_at(scale), [], []
+        steps = {name: getattr(self.backend, name) for name in ("student_steps", "generator_steps")}
         for _ in self.steps():
             training.teach()
             _, shown = training.fakes(self.backend.batch_size)
             asked.append(shown.detach())
             answers.append(mechanism.release(training.votes(shown), noise))
-            training.follow_student(
-                asked[-_REMEMBERED:],
-                np.concatenate(answers[-_REMEMBERED:]),
-                student_steps=self.backend.student_steps,
-                generator_steps=self.backend.generator_steps,
-            )
+            training.follow_student(asked[-_REMEMBERED:], np.concatenate(answers[-_REMEMBERED:]), **steps)
 
 
 @shared_docs
@@ -92,12 +88,9 @@ class PATEGANBackend(_adversarial.AdversarialBackend):
 class GPATEPlan(_adversarial.AdversarialPlan):
     def mechanism_at(self, scale: float) -> _adversarial.BinnedGradients:
         votes = scale * math.sqrt(self.n_answers * self.backend.n_coordinates)
-        return _adversarial.BinnedGradients(
-            self.backend.n_coordinates,
-            sigma_threshold=votes / math.sqrt(_THRESHOLD_SHARE),
-            sigma=votes * math.sqrt(2 / (1 - _THRESHOLD_SHARE)),
-            relation=self.layout.relation,
-        )
+        largest, sigma = votes / math.sqrt(_THRESHOLD_SHARE), votes * math.sqrt(2 / (1 - _THRESHOLD_SHARE))
+        n, relation = self.backend.n_coordinates, self.layout.relation
+        return _adversarial.BinnedGradients(n, sigma_threshold=largest, sigma=sigma, relation=relation)
 
     @property
     def released_answers(self) -> tuple[str, ...]:
@@ -176,17 +169,13 @@ class DataLensPlan(_adversarial.AdversarialPlan):
 
     def run(self, training: Any, scale: float, noise: NoiseSource, rng: Generator) -> None:
         mechanism = self.mechanism_at(scale)
+        least = self.backend.min_norm * mechanism.sigma
         for _ in self.steps():
             training.teach()
             values, shown = training.fakes(self.backend.batch_size)
             private = training.directions(shown)
-            released = [
-                mechanism.release(
-                    mechanism.votes(private[:, row]), noise, least=self.backend.min_norm * mechanism.sigma
-                )
-                for row in range(self.backend.batch_size)
-            ]
-            training.follow(values, np.stack(released))
+            votes = (mechanism.votes(private[:, row]) for row in range(self.backend.batch_size))
+            training.follow(values, np.stack([mechanism.release(own, noise, least=least) for own in votes]))
 
 
 @shared_docs
@@ -309,9 +298,8 @@ class GSWGANPlan(_adversarial.AdversarialPlan):
             counts = self.counts_at(scale, tuple(np.bincount(groups, minlength=n_groups).tolist()))
             gradients = np.nan_to_num(training.directions(shown), posinf=0.0, neginf=0.0)
             norms = np.linalg.norm(gradients.astype(np.float64), axis=2)
-            factors = rule.factors_of_arrays(
-                norms.ravel(), np.tile(groups, self.backend.n_teachers), partial(counts.release, source=noise)
-            )
+            counted = partial(counts.release, source=noise)
+            factors = rule.factors_of_arrays(norms.ravel(), np.tile(groups, self.backend.n_teachers), counted)
             return self.gradient_at(scale, rule.bound).release(gradients * factors.reshape(*norms.shape, 1), noise)
 
         return release

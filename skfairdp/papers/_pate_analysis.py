@@ -316,8 +316,7 @@ class _Students:
         by_group = {group: float(risk[groups == group].mean()) for group in group_domain(groups)}
         moved, squared = float(np.mean(distances)), float(np.mean(np.square(distances)))
         gap = max(by_group.values()) - min(by_group.values())
-        accuracy = float(np.mean(accuracies)) if accuracies else None
-        return LabelEffect(moved, squared, risk, by_group, gap, accuracy)
+        return LabelEffect(moved, squared, risk, by_group, gap, float(np.mean(accuracies)) if accuracies else None)
 
 
 _WARNING = "from raw votes: not private"
@@ -434,11 +433,8 @@ class FlippingProbabilityDisplay(_AnalysisDisplay):
         rank = found.correlations["closeness", "flipping probability"]
         unanimous = found.unanimous_flipping_probability
         self.ax_.axhline(unanimous, color="0.4", linewidth=0.8, linestyle="--", label="if all teachers agree")
-        self.ax_.set(
-            xlabel="closeness to the decision boundary",
-            ylabel="flipping probability",
-            title=f"Spearman correlation {rank:.2f} ({_WARNING})",
-        )
+        title = f"Spearman correlation {rank:.2f} ({_WARNING})"
+        self.ax_.set(xlabel="closeness to the decision boundary", ylabel="flipping probability", title=title)
         self.ax_.legend(title="group")
 
 
@@ -565,12 +561,8 @@ def _variation(votes: ArrayLike, y: MaybeArray, truth: Floats) -> float:
         raise ValueError("y of sfpate_bounds must have one label for each row of group_probabilities.")
     value = np.unique(np.column_stack([counts, labels]), axis=0, return_inverse=True)[1].ravel()
     overall = np.bincount(value) / len(value)
-    distances = [
-        0.5 * np.abs(np.bincount(value, weights=column) / column.sum() - overall).sum()
-        for column in truth.T
-        if column.sum() > 0
-    ]
-    return float(max(distances))
+    present = [column for column in truth.T if column.sum() > 0]
+    return float(max(0.5 * np.abs(np.bincount(value, own) / own.sum() - overall).sum() for own in present))
 
 
 def _probabilities(table: ArrayLike, name: str) -> Floats:

@@ -95,9 +95,8 @@ def group_blind_rule(held: RateConstraints, likely: Array, groups: Codes, labels
         if (value := worth(found, bounds)) > most:
             best, most = found, value
         broken = held.violations(found.counts) + held.bounds - bounds
-        violation = max(float(broken.max()), 0.0)
         moved = np.where((broken > 0) | (multipliers > 0), broken, 0.0)
-        if violation <= MET and np.abs(moved).max() <= SETTLED:
+        if float(broken.max()) <= MET and np.abs(moved).max() <= SETTLED:
             break
         shift = shift + moved / (1 + k / 4)  # ever shorter steps, or it may go round in circles
     return best, free
@@ -515,8 +514,7 @@ def shrink_gaps(student: Any, public: Any) -> Any:
     for codes in student.answers_at_levels(public.X):
         counts = tally(public.groups, codes, shape) + 1 / shape[1]  # nothing is known of a group without rows
         rates = counts / counts.sum(axis=1, keepdims=True)
-        errors = np.sqrt(rates * (1 - rates) / counts.sum(axis=1, keepdims=True))
-        likely.append(likely_gap(rates, errors, weights))
+        likely.append(likely_gap(rates, np.sqrt(rates * (1 - rates) / counts.sum(axis=1, keepdims=True)), weights))
     return student.with_gamma(student.gamma, likely)
 
 

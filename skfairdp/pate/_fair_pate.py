@@ -266,7 +266,6 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         def look(student: Any) -> tuple[Any, Judgement]:
             said = row_wise_predictions(student, seen.X, None, places=places)
             codes = np.array([-1 if answer is NO_CLASS else int(answer) for answer in said], dtype=np.int64)
-            assert seen.groups is not None
             return student, judge.release(judge.counts(seen.groups, seen.y, codes), noise)
 
         labels = self._labels(lessons)
@@ -308,19 +307,17 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         if judged is None:
             return set_judgement(self, None)
         judgement, rows = judged
-        if self._held_to(n_classes)[1] == "others" and public.n_groups > 2 and not judgement.constraints.needs_labels:
+        if disparity == "others" and public.n_groups > 2 and not judgement.constraints.needs_labels:
             # A group is no further from all others than from the furthest of them, and no nearer than to all rows.
             asked = [fairness.RateParity("selection_rate", self._held_to(n_classes)[0], method="to_overall")]
             judgement = replace(judgement, weaker=replace(judgement.constraints, constraints=asked))
         set_judgement(self, judgement, in_doubt=rows == "sampled")
         if not told and not isinstance(self.student_, training.ConstantStudent):  # which is told already
-            judgement.warn(
-                type(self).__name__,
-                f"{rows} rows",
+            advice = (
                 "Ask for less than you need (a smaller 'gamma' is free with refit), raise 'epsilon', or use IDP3 at "
-                "prediction.",
-                in_doubt=rows == "sampled",
+                "prediction."
             )
+            judgement.warn(type(self).__name__, f"{rows} rows", advice, in_doubt=rows == "sampled")
 
     def _judged(self, public: PublicRows) -> tuple[Judgement, str] | None:
         """What the student's answers do to the groups, and to which rows; None where nobody asked for anything."""
@@ -335,7 +332,6 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
                 if self._looked is None:
                     return Judgement(held, student.counts), "sampled"
                 other, look = self._looked
-                assert public.groups is not None
                 return look.moved(held, student.flows_from(other, public.X, public.groups)), "private"
             shape = len(held.groups), len(self.classes_)  # one class for everybody, whatever group and label are
             cells = np.indices(shape).reshape(2, -1)
@@ -358,9 +354,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             asked = fairness.RateParity("selection_rate", float(gamma), method=method)
         if asked is None:
             return None
-        owner = type(self).__name__
-        read = fairness.read_rate_constraints(asked, owner)
-        return fairness.RateConstraints(read, domain.tolist(), self.classes_.tolist(), owner)
+        owner, names = type(self).__name__, (domain.tolist(), self.classes_.tolist())
+        return fairness.RateConstraints(fairness.read_rate_constraints(asked, owner), *names, owner)
 
     def _check_votes(self) -> None:
         if self._needs_groups and self._lessons.public.groups is None:
@@ -465,11 +460,9 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         labels = lessons.labels(self._parts()["voting"])
         if not self._gated or self._gates_votes:
             return labels
-        assert lessons.groups is not None
         gate, answered = self._open_gate(lessons.public.domain, len(self.classes_)), labels != UNANSWERED
         kept = labels.copy()
-        admitted = gate.run(lessons.groups[answered], labels[answered])
-        kept[np.flatnonzero(answered)[~admitted]] = UNANSWERED
+        kept[np.flatnonzero(answered)[~gate.run(lessons.groups[answered], labels[answered])]] = UNANSWERED
         return kept
 
     def _teach(self, lessons: training.StudentTrainingSet, labels: Codes | None = None) -> Any:

@@ -164,7 +164,7 @@ class AttributeRows(TrainingData):
     domain: Objects
     center: Array
     scale: Array
-    schema: Schema | None = None
+    schema: Schema | Any = None
     kept: Codes | None = None
     whole: "_Whole | None" = None
     owner: ClassVar[str] = "SFPATEClassifier"
@@ -173,7 +173,6 @@ class AttributeRows(TrainingData):
     def of(cls, data: TrainingData, schema: Schema | None, most: int) -> "AttributeRows":
         """Rows whose features are public, standardised: all of them, or so many by positions that are public."""
         X, y, groups, kept, whole = data.X, data.y, data.groups, None, None
-        assert groups is not None
         if data.source is None:  # in chunks the group of a subject is found where its rows are together
             groups = data.of_each_row(data.groups_of_units)
         if data.source is None and len(X) > most:
@@ -212,7 +211,6 @@ class AttributeRows(TrainingData):
                 yield _Whole(self.X[some] * self.scale + self.center, self.y[some], groups[some])
             return
         schema, read = self.schema, RawTable.read
-        assert schema is not None
         yield from self.source.each(lambda chunk: read(schema, chunk.table, owner=self.owner, may_be_empty=True))
 
     def counted(self, judge: Judge, student: Any, seed: int) -> Codes:
@@ -224,15 +222,12 @@ class AttributeRows(TrainingData):
 
         if self.source is None or self.subjects is None:
             return np.sum([answers(rows) for rows in self.each()], axis=0)
-        schema = self.schema
-        assert schema is not None
-        how: dict[str, Any] = {"columns": self.columns, "of_first": schema.groups}
-        return _teachers.counted_once(answers, self.source, schema, self.owner, self.subjects.n, **how)
+        how: dict[str, Any] = {"columns": self.columns, "of_first": self.schema.groups}
+        return _teachers.counted_once(answers, self.source, self.schema, self.owner, self.subjects.n, **how)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Of rows in chunks those that are read, what is public first."""
-        assert self.schema is not None
         return (*self.schema.features, *filter(None, [self.schema.label]), *self.schema.groups)
 
     @property
@@ -434,8 +429,7 @@ class _LessonsOnGroups:
         queries = features_and_labels(asked.X, asked.codes, asked.n_classes)
         if self.step is None:
             return _teachers.vote_histogram(fitted.predict(queries), asked.n_groups)
-        shares = fitted.summed_probabilities(queries, asked.n_groups, self.step)
-        return np.rint(shares / self.step).astype(np.int64)
+        return np.rint(fitted.summed_probabilities(queries, asked.n_groups, self.step) / self.step).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -472,7 +466,6 @@ def _some_at_a_time(
     """Votes of teachers of which some are taught at a time, so that the rows of the others need not be made ready."""
     asked, n_teachers = lessons.asked, plan.n_teachers
     if rows.whole is None:  # rows are dealt by the hashes of their public keys: the group of a row moves no row
-        assert rows.source is not None and rows.schema is not None
         counts: Any = _teachers.streamed_counts(
             lessons, rows.source, columns=rows.columns, schema=rows.schema, owner=rows.owner, n_teachers=n_teachers,
             n_features=asked.X.shape[1] * asked.n_classes, rng=rng, verbose=verbose, together=lessons.together,

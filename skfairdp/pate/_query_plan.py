@@ -208,13 +208,10 @@ class QuerySet:
     def rows(self) -> Array:
         """All public rows as teachers see them: with their groups, where votes are on both."""
         public = self.public
-        if not self.by_group:
-            return public.X
-        assert public.groups is not None
-        return with_groups(public.X, public.groups, public.n_groups)
+        return with_groups(public.X, public.groups, public.n_groups) if self.by_group else public.X
 
     @property
-    def groups(self) -> Codes | None:
+    def groups(self) -> Codes | Any:
         """Of the rows asked about, where there are any."""
         return None if self.public.groups is None else self.public.groups[self.queries]
 
@@ -227,14 +224,11 @@ def plan_votes(owner: Any, data: TrainingData) -> PATEPlan:
     voting, n_classes, counts = owner._parts()["voting"], len(data.classes), None
     sums, share, own = plan_sums(owner, data, voting)
     alone = sums is not None and sums.alone
-    heard = data.share_for_votes if alone else share
-    n_teachers = count_teachers(owner, data.n_units, n_classes, heard, data.units)
-    forecast: VoteForecast = VoteForecast(
-        data.n_units, n_classes, owner.epsilon, owner.delta, n_teachers, share, data.relation
-    )
+    n_teachers = count_teachers(owner, data.n_units, n_classes, data.share_for_votes if alone else share, data.units)
+    known = data.n_units, n_classes, owner.epsilon, owner.delta
+    forecast: VoteForecast = VoteForecast(*known, n_teachers, share, data.relation)
     if alone:
-        known = None, share * ALONE / (1 - ALONE), data.relation
-        forecast = SumsForecast(data.n_units, n_classes, owner.epsilon, owner.delta, *known)
+        forecast = SumsForecast(*known, None, share * ALONE / (1 - ALONE), data.relation)
     elif owner.n_teachers == "auto":
         usual = replace(forecast, n_teachers=None)
         counts, forecast, own = plan_counts(usual, voting, own, unasked=owner.public_data is None)
@@ -267,8 +261,7 @@ def _look_of(owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast
         return Judge(held, data.n_units, owner.epsilon, owner.delta, data.relation, looks=looks)
     if data.own_rows is None or not isinstance(voting, SoftVoting) or isinstance(forecast, SumsForecast):
         return None
-    share = data.share_for_votes * share_of_look(forecast)
-    mu = math.sqrt(share) * privacy.gdp_mu(owner.epsilon, owner.delta)
+    mu = math.sqrt(data.share_for_votes * share_of_look(forecast)) * privacy.gdp_mu(owner.epsilon, owner.delta)
     return NoisyParityEstimate(mu, len(data.domain), n_classes, data.relation)
 
 
@@ -313,7 +306,6 @@ def _release_questions(owner: Any, data: TrainingData, plan: PATEPlan, noise: No
         told = sampled.shares_of_group if owner._votes_by_group else sampled.shares
         how |= {"limits": sampled.limits, "n_small_groups": sampled.n_small_groups}
         limited = partial(np.clip, a_min=sampled.limits[0], a_max=sampled.limits[1])
-    assert public is not None
     if plan.sums is not None:
         terms: Terms = np.asarray if plan.sums.alone else HingeFeatures.of(public.X)
         rule, variance, counts = plan.sums.release(
@@ -355,7 +347,6 @@ def _count_votes(owner: Any, data: TrainingData, asked: QuerySet, n_teachers: in
             if asked.limits is not None:
                 np.clip(X, *asked.limits, out=X)
             if asked.by_group:
-                assert data.groups is not None
                 X = with_groups(X, data.groups[mine], asked.public.n_groups)
             own = data.y[mine], parts[mine] - turn.start
             teachers = _teachers.fit_teachers(teacher, X, *own, n_teachers=taught, seeds=seeds[turn], **how)

@@ -316,8 +316,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     def _looked_at(self, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource) -> Judgement:
         """Release what the answers of the student do to the groups."""
-        answered = data.counted(judge, self.student_, self._student_seed)
-        return judge.release(answered.reshape(judge.shape), noise)
+        return judge.release(data.counted(judge, self.student_, self._student_seed).reshape(judge.shape), noise)
 
     def _retry(self, first: Judgement, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource) -> Judgement:
         """Where the student breaks its constraints, train one with smaller bounds of the same votes, and look once
@@ -370,13 +369,11 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """Say so where the student does not hold what was asked."""
         if isinstance(self.student_, ConstantStudent):  # which is told already
             return
-        judgement.warn(
-            type(self).__name__,
-            rows,
+        advice = (
             "Take another constraint, which features and the price of errors may allow, or a larger 'epsilon'; "
-            "PFLDClassifier has the same guarantee, and its multipliers follow the private groups.",
-            in_doubt=in_doubt,
+            "PFLDClassifier has the same guarantee, and its multipliers follow the private groups."
         )
+        judgement.warn(type(self).__name__, rows, advice, in_doubt=in_doubt)
 
     def _train(self) -> None:
         """Train the student: post-processing of released votes and public rows; the same seed for every student."""

@@ -33,7 +33,7 @@ class Released:
     n_classes: int
     queries: Codes
     labels: Codes | None
-    shares: Array | None
+    shares: Array | Any
     noise_std: float
     n_values: int
     center: Array
@@ -70,7 +70,6 @@ class Released:
         """
         if self.labels is not None:
             return self.queries, np.eye(self.n_values)[self.labels]
-        assert self.shares is not None
         asked = features if len(self.queries) == len(features) else features[self.queries]  # positions, in order
         model = SoftLabelStudent().fit(asked, self.shares, noise_std=self.noise_std)
         return slice(None), model.predict_proba(features)
@@ -161,15 +160,13 @@ def _network(
     perceptron, start = as_perceptron(default), None
     assert perceptron is not None
     if weight > 0:  # θ*, of all rows: features and labels are public
-        unconstrained = replace(perceptron, notions=())
-        start, _ = unconstrained.train(released.X, released.y, released.n_classes, None, first)
+        start, _ = replace(perceptron, notions=()).train(released.X, released.y, released.n_classes, None, first)
     network, _ = perceptron.train(X, targets, released.n_classes, members, second, start=start, anchor=weight)
     judgement = None
     if members is not None and not released.is_part:  # what it is held to goes by positions
         held = held_by_network(perceptron.notions, range(released.n_values), range(released.n_classes), _OWNER)
         noise = 0.0 if released.shares is None else released.noise_std * len(X) / math.sqrt(len(released.queries))
-        answers = network.predict_proba(X).argmax(axis=1)
-        judgement = Judgement.by_weights(held, members, targets, answers, noise)
+        judgement = Judgement.by_weights(held, members, targets, network.predict_proba(X).argmax(axis=1), noise)
     return NetworkStudent(network.unscaled(released.center, released.scale), np.arange(released.n_classes), judgement)
 
 

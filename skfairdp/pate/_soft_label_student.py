@@ -531,8 +531,7 @@ def _evidence(squares: Array, products: Array, targets: Array, noise_std: float)
     logs = -0.5 * (fitted + spare * np.log(variance) + rest / variance)
     logs[np.isnan(logs)] = -np.inf
     best = np.unravel_index(logs.argmax(), logs.shape)
-    penalty = (variance / prior * slope)[best] if logs[best] > -np.inf else 1.0
-    return float(logs[best]), float(penalty)
+    return float(logs[best]), float((variance / prior * slope)[best] if logs[best] > -np.inf else 1.0)
 
 
 def _softmax(problem: ShareProblem, rows: Array, fixed: Array | None = None, start: Array | None = None) -> Array:

@@ -166,7 +166,6 @@ class StudentTrainingSet(QuerySet):
     @cached_property
     def fifths(self) -> list[tuple["StudentTrainingSet", Bools]]:
         """Lessons without a fifth of the public rows, and those rows."""
-        assert self.public.groups is not None
         found = []
         for taught, asked in fifths(self.public.groups, None):
             public = replace(self.public, X=self.public.X[taught], groups=self.public.groups[taught])
@@ -186,7 +185,6 @@ class StudentTrainingSet(QuerySet):
         """Which queries have an answer, and what the votes say of their classes: by their regression, or labels."""
         if self.denoiser is not None:
             return np.arange(len(self.queries)), np.asarray(self.denoiser.predict_proba(self.X))
-        assert self.votes.labels is not None
         rows = np.flatnonzero(self.votes.labels != UNANSWERED)
         return rows, np.eye(self.n_classes)[self.votes.labels[rows]]
 
@@ -219,7 +217,6 @@ class StudentTrainingSet(QuerySet):
             return ConstantStudent(self.n_classes)
         public, more = self.public, dict[str, Any](noise_std=self.noise_std)
         if self.by_group and isinstance(student, ConstrainedStudent):
-            assert self.groups is not None
             more["groups_asked"] = self.groups[told]
         # Where all public rows were asked about they need not be worked on twice.
         same = len(self.queries) == len(public.X) and bool(told.all())
@@ -242,9 +239,7 @@ def fit_student(student: Any, lessons: StudentTrainingSet, labels: Codes, random
 def held_student(student: Any, lessons: StudentTrainingSet, gamma: float, disparity: str) -> Any:
     """A student of the user's, moved on the public rows to where its demographic disparity is at most ``gamma``.
     It stays as it is where it keeps to that by itself, is one class, or has no probabilities to be moved by."""
-    public, n_classes = lessons.public, lessons.n_classes
-    groups = public.groups
-    assert groups is not None
+    public, groups, n_classes = lessons.public, lessons.public.groups, lessons.n_classes
 
     def gap(of: Any) -> float:
         counts = tally(groups, np.asarray(of.predict(public.X), dtype=np.int64), (public.n_groups, n_classes))

@@ -93,7 +93,6 @@ def _shares(lessons: StudentTrainingSet) -> NDArray[np.float64]:
     votes = lessons.votes
     if votes.shares is not None:
         return votes.shares
-    assert votes.labels is not None
     return np.eye(lessons.n_classes)[votes.labels] * (votes.labels != UNANSWERED)[:, None]
 
 

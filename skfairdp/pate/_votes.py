@@ -39,9 +39,9 @@ class VotePlan:
     releases: tuple[str, ...]
     n_queries: int
     n_teachers: int
-    histogram: privacy.NoisyVotes | None = None
-    maximum: privacy.GNMax | None = None
-    bit: privacy.NoisyThreshold | None = None
+    histogram: privacy.NoisyVotes | Any = None
+    maximum: privacy.GNMax | Any = None
+    bit: privacy.NoisyThreshold | Any = None
     n_maxima: int = 0
     filter_mu: float | None = None
     rows_of: str = ""
@@ -57,8 +57,8 @@ class VotePlan:
 class ReleasedVotes:
     """What left the private side, in the order of the queries."""
 
-    labels: NDArray[np.int64] | None
-    shares: NDArray[np.float64] | None = None
+    labels: NDArray[np.int64] | Any
+    shares: NDArray[np.float64] | Any = None
     noise_std: float = 0.0
     class_counts: NDArray[np.float64] | None = None
     forecast: VoteForecast | None = None
@@ -66,10 +66,7 @@ class ReleasedVotes:
     @property
     def values(self) -> NDArray[Any]:
         """Shares or labels, whichever were released."""
-        if self.labels is not None:
-            return self.labels
-        assert self.shares is not None
-        return self.shares
+        return self.shares if self.labels is None else self.labels
 
 
 @dataclass(frozen=True)
@@ -279,7 +276,6 @@ class SoftVoting(Voting):
 
     def _release(self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, **how: Any) -> ReleasedVotes:
         """All shares at once."""
-        assert plan.histogram is not None
         n_teachers = plan.histogram.n_teachers
         return ReleasedVotes(None, plan.histogram.release(votes, noise) / n_teachers, plan.sigma / n_teachers)
 
@@ -330,7 +326,6 @@ class GNMaxVoting(Voting):
 
     def _release(self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, **how: Any) -> ReleasedVotes:
         """The winners one by one."""
-        assert plan.maximum is not None
         labels = np.full(len(votes), UNANSWERED, dtype=np.int64)
         for i in progress_bar(range(len(votes)), desc="voting", verbose=how["verbose"]):
             labels[i] = plan.maximum.release(votes[i], noise)
@@ -457,7 +452,6 @@ class ConfidentVoting(Voting):
 
     def _release(self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, **how: Any) -> ReleasedVotes:
         """Ask query by query, as far as the plan pays."""
-        assert plan.bit is not None and plan.maximum is not None
         labels = np.full(len(votes), UNANSWERED, dtype=np.int64)
         budget, everything = Budget(plan), np.ones(votes.shape[1], dtype=bool)
         gate, groups = how["gate"], how["groups"]
@@ -491,19 +485,16 @@ class Budget:
     def admits(self, *, may_need_argmax: bool) -> bool:
         """Whether one more query may start. Depends on public values and earlier outputs only."""
         plan = self._plan
-        assert plan.bit is not None and plan.maximum is not None
         if self._filter is not None:
             return self._filter.fits(plan.bit.mu_squared + (plan.maximum.mu_squared if may_need_argmax else 0.0))
         return self._thresholds > 0 and (self._maxima > 0 or not may_need_argmax)
 
     def spend_threshold(self) -> None:
-        assert self._plan.bit is not None
         if self._filter is not None:
             self._filter.spend(self._plan.bit.mu_squared)
         self._thresholds -= 1
 
     def spend_argmax(self) -> None:
-        assert self._plan.maximum is not None
         if self._filter is not None:
             self._filter.spend(self._plan.maximum.mu_squared)
         self._maxima -= 1

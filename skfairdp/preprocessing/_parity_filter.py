@@ -289,8 +289,7 @@ class DemographicParityFilter(_utils.NamedEstimator):
                     f"{OWNER} got groups twice: by 'sensitive_columns' and as an argument of fit_resample. Leave one "
                     "of them out."
                 )
-            _, values = _utils.split_sensitive_columns(X, self.sensitive_columns, owner=OWNER)
-            assert values is not None
+            values: Any = _utils.split_sensitive_columns(X, self.sensitive_columns, owner=OWNER)[1]
         elif sensitive_features is None:
             raise ValueError(
                 f"{OWNER} needs the group of every row: pass sensitive_features to fit_resample, or name the columns "
@@ -304,9 +303,8 @@ class DemographicParityFilter(_utils.NamedEstimator):
                 f"{OWNER} found only one group, so every fairness statement would be vacuous. If this is intended, "
                 "list the groups with the 'groups' parameter."
             )
-        self.groups_, groups = domain, codes
-        self.classes_ = classes
-        return labels, groups
+        self.groups_, self.classes_ = domain, classes
+        return labels, codes
 
     def _close(self, gate: FairnessGate) -> None:
         self.counts_ = gate.counts

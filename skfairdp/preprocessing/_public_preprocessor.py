@@ -72,9 +72,8 @@ class PublicPreprocessor(TransformerMixin, NamedEstimator):
             The fitted transformer.
         """
         if not hasattr(self.transformer, "fit") or not hasattr(self.transformer, "transform"):
-            raise invalid_parameter(
-                "transformer", "PublicPreprocessor", "a transformer (fit and transform)", self.transformer
-            )
+            must = "a transformer (fit and transform)"
+            raise invalid_parameter("transformer", "PublicPreprocessor", must, self.transformer)
         _require_table(X)
         validate_data(self, X, skip_check_array=True)
         public = self._public_rows(X)
@@ -83,8 +82,9 @@ class PublicPreprocessor(TransformerMixin, NamedEstimator):
                 f"The 'X_public' parameter of PublicPreprocessor must be a table with the {self.n_features_in_} "
                 f"columns of X. Got shape {public.shape} instead."
             )
-        names = list(getattr(self, "feature_names_in_", []))
-        if names != _string_names(public):
+        columns = list(getattr(public, "columns", []))
+        named = columns if all(isinstance(name, str) for name in columns) else []
+        if list(getattr(self, "feature_names_in_", [])) != named:
             raise ValueError(
                 "'X_public' of PublicPreprocessor must have the column names of X in the same order, "
                 "and none where X has none."
@@ -181,11 +181,6 @@ def _require_table(X: Any) -> None:
         )
 
 
-def _string_names(table: Any) -> list[str]:
-    names = list(getattr(table, "columns", []))
-    return names if all(isinstance(name, str) for name in names) else []
-
-
 def make_tabular_encoder(*, clip: float = 5.0) -> ColumnTransformer:
     """Return an unfitted encoder: numbers standardised and clipped, categories one-hot.
 
@@ -219,9 +214,8 @@ def make_tabular_encoder(*, clip: float = 5.0) -> ColumnTransformer:
     """
     if not clip > 0:
         raise invalid_parameter("clip", "make_tabular_encoder", "a float in the range (0.0, inf)", clip)
-    clipper = FunctionTransformer(
-        np.clip, kw_args={"a_min": -clip, "a_max": clip}, feature_names_out="one-to-one", check_inverse=False
-    )
+    ends = {"a_min": -clip, "a_max": clip}
+    clipper = FunctionTransformer(np.clip, kw_args=ends, feature_names_out="one-to-one", check_inverse=False)
     scaled = Pipeline([("scale", StandardScaler()), ("clip", clipper)])
     one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     numbers, others = make_column_selector(dtype_include="number"), make_column_selector(dtype_exclude="number")
