@@ -213,14 +213,13 @@ def test_a_module_says_in_one_sentence_what_it_holds(path):
 
 # ---- size ----------------------------------------------------------------------------------------------------
 #: Most modules of the package, and parameters of a constructor: what counts only beside another is a part.
-MODULES, PARAMETERS = 200, 20
+MODULES, PARAMETERS = 197, 20
 DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 
 
 #: Most lines of code, of docstrings, comments and blank lines too, and public names. Lines are far above what they are
-#: to be (31,000 and 51,000): who makes the package smaller lowers them, and nobody raises them. That happened once, by
-#: 127: labels of synthetic rows follow sums where rows are few, and bounds leave room for what is learned by heart.
-CODE, LINES, NAMES = 39_067, 62_380, 150
+#: to be (31,000 and 51,000): who makes the package smaller lowers them, and nobody raises them.
+CODE, LINES, NAMES = 38_911, 62_275, 150
 
 
 def test_the_package_has_no_more_modules():
