@@ -261,6 +261,11 @@ def _even_bins(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins:
     return np.linspace(low, top, n_bins + 1)[:-1], float(top)
 
 
+def _beyond_doubt(n_bins: int) -> float:
+    """Standard deviations of noise that none of so many empty bins hardly ever has."""
+    return math.hypot(_EVIDENCE, math.sqrt(2 * math.log(n_bins)))
+
+
 def _clear_runs(noisy: Floats, sigma: float, doubt: float, longest: int) -> tuple[Floats, Ints, Ints]:
     """Evidence, first and last bin of the runs up to the longest that are beyond doubt, from the clearest on."""
     summed, runs = np.concatenate([[0.0], np.cumsum(noisy)]), []
@@ -302,7 +307,7 @@ def _occupied(noisy: Floats, sigma: float, longest: int) -> Pair | None:
     the values begin, and the one that begins last where they end. The doubt grows with the number of runs, so that
     empty bins alone hardly ever give evidence.
     """
-    doubt = math.hypot(_EVIDENCE, math.sqrt(2 * math.log(len(noisy))))
+    doubt = _beyond_doubt(len(noisy))
     evidence, begin, end = _clear_runs(noisy, sigma, doubt, longest)
     if not len(evidence):
         return None
@@ -393,7 +398,8 @@ def release_bins(
             if is_out_of_scale(given.starts, first, _EVIDENCE * mechanism.sigma, n_rows):
                 beyond.append(repr(column.name))
         ends = np.append(column.starts[1:], column.high + column.integer)
-        if crowd := crowded_bin(column.starts, ends, histogram, n_rows, whole=column.integer):
+        clear = _beyond_doubt(len(histogram)) * sigma
+        if crowd := crowded_bin(column.starts, ends, histogram, clear, n_rows, whole=column.integer):
             close.append(f"{column.name!r} ({crowd})")
         starts = _whole(starts) if column.integer else starts
         found.append(replace(column, starts=starts, high=float(np.floor(high)) if column.integer else high))
@@ -437,11 +443,11 @@ def say_out_of_scale(columns: Sequence[str], grid: Floats) -> None:
         )
 
 
-def crowded_bin(starts: Floats, ends: Floats, noisy: Floats, n_rows: int, *, whole: bool) -> str:
+def crowded_bin(starts: Floats, ends: Floats, noisy: Floats, evidence: float, n_rows: int, *, whole: bool) -> str:
     """Between what numbers nearly all rows are that have one bin, which is not of one point; "" where none has."""
     held = np.where(_wide(starts, ends, whole), noisy, -np.inf)
     fullest = int(held.argmax())
-    return f"{starts[fullest]:.6g} to {ends[fullest]:.6g}" if held[fullest] > _IN_ONE * n_rows else ""
+    return f"{starts[fullest]:.6g} to {ends[fullest]:.6g}" if held[fullest] > max(_IN_ONE * n_rows, evidence) else ""
 
 
 def say_close_together(columns: Sequence[str]) -> None:

@@ -156,9 +156,9 @@ class MatrixColumn:
         settled = self._with_starts(starts[(starts >= low) & (starts <= high)], high)
         return replace(settled, spread=(np.append(grid, ends[-1]), reached))
 
-    def crowded(self, noisy: Floats, n_rows: int) -> str:
+    def crowded(self, noisy: Floats, evidence: float, n_rows: int) -> str:
         """Between what numbers nearly all are that have one bin of the grid, by its noisy counts; "" where none has."""
-        return crowded_bin(self.grid, self._ends, noisy, n_rows, whole=self.is_whole)
+        return crowded_bin(self.grid, self._ends, noisy, evidence, n_rows, whole=self.is_whole)
 
     def _evenly(self, low: float, high: float, n_bins: int) -> "MatrixColumn":
         return self._with_starts(np.linspace(low, high, n_bins + 1)[:-1], high)

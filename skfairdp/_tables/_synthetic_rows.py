@@ -258,7 +258,7 @@ class SyntheticRowsPlan:
             if column.bounds is None and is_out_of_scale(columns[j].grid, first, evidence * sigma, n_rows):
                 beyond.append(column.positions[0])
             columns[j] = column.settled(line, evidence * error, self.default_bins, n_rows)
-            if crowd := column.crowded(line, n_rows):
+            if crowd := column.crowded(line, evidence * error, n_rows):
                 close.append(f"{column.name or f'column {column.positions[0]}'} ({crowd})")
         say_out_of_scale([f"column {position}" for position in beyond], number_column((0,)).grid)
         say_close_together(close)

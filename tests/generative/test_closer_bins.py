@@ -143,3 +143,14 @@ def test_few_rows_at_two_points_are_both_within_the_bins():
         model.fit(X, (X[:, 0] + rng.normal(size=800) > 4).astype(int))
     column = model.generator_._codec.columns[0]
     assert column.starts[0] <= 0 and column.high >= 9.0
+
+
+@pytest.mark.parametrize("name", ["PATE", "synthetic rows"])
+def test_noise_of_few_rows_is_no_bin_in_which_all_of_them_are(name):
+    X, y, _ = far_away(0.0, 1.0, 30)
+    for seed in range(5):
+        model = FITS[name](epsilon=0.5, classes=[0, 1], random_state=0)
+        with recording_noise(entropy=seed), warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            model.fit(X, y)
+        assert not any("so close together" in str(one.message) for one in said)
