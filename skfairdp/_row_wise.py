@@ -45,7 +45,7 @@ def known_row_wise(estimator: Any) -> bool:
     factorises or imputes the rows of a call together, and what draws when it predicts: a DummyClassifier by its
     strategy, an ExponentiatedGradient that no estimator of ours asks by :func:`predict_codes`. A class of somebody
     else's is not unless it says ``predicts_rows_alone = True``, nor is one with a function among its parameters
-    (``FunctionTransformer``, the weights of a KNeighborsClassifier, a torch module).
+    (that of a ``FunctionTransformer``, the weights of a KNeighborsClassifier, a torch module).
     """
     parts = list(_parts(estimator))
     ours = [part.get_params(deep=False) for part in parts if getattr(part, "_settles_coins", False)]
@@ -378,9 +378,9 @@ def _is_known(part: Any) -> bool:
     home = type(part).__module__.split(".")[0]
     if home == "sklearn" and type(part).__name__ in _TOGETHER:
         return False
-    if callable(part) or hasattr(part, "predict"):
-        return home in _KNOWN and not isinstance(part, FunctionTransformer)
-    return home in _VALUES and not isinstance(part, FunctionTransformer)
+    if isinstance(part, FunctionTransformer):
+        return part.func is None  # rows as they are
+    return home in (_KNOWN if callable(part) or hasattr(part, "predict") else _VALUES)
 
 
 def _is_short(part: Any) -> bool:
