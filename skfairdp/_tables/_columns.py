@@ -187,7 +187,7 @@ def quantile_starts(values: Floats, n_bins: int, low: float, high: float, intege
 
 
 def fine_grid(bounds: tuple[float, float] | None, integer: bool) -> tuple[Floats, float]:
-    """Starts of the many bins that private numbers are counted in once, and the largest value of the last.
+    """Starts of the many bins that private numbers are first counted in, and the largest value of the last.
 
     Between bounds the bins have equal widths, and ever smaller ones towards 0 (or the lower bound, if 0 lies outside),
     which has a bin of its own; without bounds they grow by a constant factor away from 0, and 1 and -1 have one too.
@@ -307,8 +307,7 @@ def _occupied(noisy: Floats, sigma: float, longest: int) -> Pair | None:
     the values begin, and the one that begins last where they end. The doubt grows with the number of runs, so that
     empty bins alone hardly ever give evidence.
     """
-    doubt = _beyond_doubt(len(noisy))
-    evidence, begin, end = _clear_runs(noisy, sigma, doubt, longest)
+    evidence, begin, end = _clear_runs(noisy, sigma, _beyond_doubt(len(noisy)), longest)
     if not len(evidence):
         return None
     if longest < len(noisy):
@@ -328,7 +327,7 @@ def finer_starts(
     Bins of a single point are not, nor those that lie next to 0, where numbers of all sizes are.
     """
     inner, outer = np.sort(np.abs([starts, ends]), axis=0)
-    wide = _wide(starts, ends, whole) & (outer <= 4 * inner)
+    wide = _wide(starts, ends, whole) & (outer / 4 <= inner)
     parts = [
         np.linspace(starts[one], ends[one], 2 ** int(math.log2(min(noisy[one] / sigma, _MOST_PARTS))) + 1)
         for one in np.flatnonzero(wide & (noisy > max(evidence, _HEAVY * n_rows)))

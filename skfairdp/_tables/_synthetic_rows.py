@@ -259,7 +259,7 @@ class SyntheticRowsPlan:
                 beyond.append(column.positions[0])
             columns[j] = column.settled(line, evidence * error, self.default_bins, n_rows)
             if crowd := column.crowded(line, evidence * error, n_rows):
-                close.append(f"{column.name or f'column {column.positions[0]}'} ({crowd})")
+                close.append(f"{repr(column.name) if column.name else f'column {column.positions[0]}'} ({crowd})")
         say_out_of_scale([f"column {position}" for position in beyond], number_column((0,)).grid)
         say_close_together(close)
         return columns

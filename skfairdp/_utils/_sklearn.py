@@ -178,11 +178,12 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fit)
     def fitted(self: Any, *args: Any, **named: Any) -> Any:
-        before, torch = dict(vars(self)), sys.modules.get("torch")
+        before = dict(vars(self))
+        torch: Any = sys.modules.get("torch")
         vars(self).pop("_fitted_with", None)
         with GENERATORS[0]:
             arrays, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
-            tensors = None if torch is None else torch.get_rng_state()
+            tensors = torch.get_rng_state() if hasattr(torch, "set_rng_state") else None  # else it may be half imported
         try:
             with config_context(assume_finite=False), np.errstate(all="warn", under="ignore"):
                 result = fit(self, *args, **named)
@@ -200,8 +201,10 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
             with GENERATORS[0]:
                 np.random.set_state(arrays)  # noqa: NPY002
                 random.setstate(plain)
-                if (loaded := sys.modules.get("torch")) is not None:  # maybe since: with the usual state
-                    loaded.set_rng_state(loaded.Generator().get_state() if tensors is None else tensors)
+                if tensors is not None:
+                    torch.set_rng_state(tensors)
+                elif own := getattr(sys.modules.get("torch"), "default_generator", None):  # since, seeded by nobody
+                    own.seed()
 
     return fitted
 

@@ -239,9 +239,7 @@ class GeneratorData:
 
     def fine_counts(self, encoder: TableEncoder) -> list[Ints]:
         """Private: the histograms of columns whose bins have to be paid for."""
-        if encoder is self.encoder:
-            return self._first[0]
-        return replace(self, encoder=encoder)._first[0]
+        return (self if encoder is self.encoder else replace(self, encoder=encoder))._first[0]
 
     @property
     def cell_counts(self) -> Ints:

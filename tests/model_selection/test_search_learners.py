@@ -1,6 +1,8 @@
 """Learners of any kind inside searches: what they draw tells nothing, and what they are made of stops no search."""
 
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -69,3 +71,15 @@ def test_a_forest_for_amounts_is_searched():
     model = SyntheticDataRegressor(RandomForestRegressor(n_estimators=3), bounds_y=(-5, 5), **GIVEN | {"epsilon": 2.0})
     found = PrivateSearchCV(model, {"n_samples": [300, 400]}, random_state=0).fit(X, X[:, 0])
     assert found.best_estimator_.privacy_ == found.privacy_
+
+
+def test_a_fit_that_imports_torch_does_not_seed_it():
+    """In a process of its own torch begins with a state that nobody knows, and goes on with one."""
+    script = (
+        "import sys; from skfairdp import FairDPSGDClassifier; assert 'torch' not in sys.modules\n"
+        "X = [[0.0], [1.0]] * 50\n"
+        "FairDPSGDClassifier(lam=0.0, classes=[0, 1], random_state=0).fit(X, [0, 1] * 50)\n"
+        "import torch; print(torch.rand(3).tolist())"
+    )
+    run = [subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True) for _ in "ab"]
+    assert all(one.returncode == 0 for one in run) and run[0].stdout != run[1].stdout
