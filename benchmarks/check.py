@@ -2,13 +2,14 @@
 
 python benchmarks/check.py
 
-* *current*: no code has changed since the commit that the result names: neither in the package nor in the script that
-  made it (with what that imports from this folder). Comments and docstrings are no code.
-* *same fits*: the package's code has changed, but every fit of the result's methods that ``tests/vectors/golden.json``
-  freezes is as it was. Frozen fits set their own epochs, so the defaults and the constants of
-  then also have to stand as they stood. Accuracies and gaps are then likely those of today; but frozen fits have a few
-  hundred rows, so a rule for large tables may have changed unseen. Of seconds they say nothing: results that are about
-  seconds are never called this.
+* *current*: no code that the result came from has changed since the commit that it names: neither the script that made
+  it nor what that imports from this folder and from the package, and what these import, name by name. Comments and
+  docstrings are no code.
+* *same fits*: such code of the package has changed, but every fit of the result's methods that
+  ``tests/vectors/golden.json`` freezes is as it was. Frozen fits set their own epochs, so the defaults and the
+  constants of then also have to stand as they stood. Accuracies and gaps are then likely those of today; but frozen
+  fits have a few hundred rows, so a rule for large tables may have changed unseen. Of seconds they say nothing: results
+  that are about seconds are never called this.
 * *stale*: the rest, with the reason. Stale figures are not wrong, but nobody has measured them on the code of today.
 
 Results made before commits were kept name none, and are stale. What is compared is the code that lies here, committed
@@ -18,6 +19,7 @@ or not. The last line counts each word.
 import ast
 import io
 import json
+import re
 import subprocess
 import tarfile
 from collections.abc import Iterator, Mapping
@@ -86,12 +88,14 @@ def since(name: str, script: str | None, revision: str) -> tuple[str, str]:
     changed = code_changes(revision)
     if changed is None:
         return "stale", f"commit {revision} is not in this repository"
+    if script:
+        changed &= reached(script, files_at(revision) or {}) | reached(script, files_here())
     package = {path for path in changed if path.startswith("skfairdp/")}
-    scripts = sorted(changed & read_by(script) if script else changed - package)
-    if not package and not scripts:
+    scripts = sorted(changed - package)
+    if not changed:
         return "current", ""
     fits, anew = frozen_fits(name, revision)
-    others = other_settings(revision) if fits and not anew else []
+    others = other_settings(revision, package) if fits and not anew else []
     if fits and not (anew or others or scripts or name.endswith(SECONDS)):
         return "same fits", f"its {len(fits)} frozen fits are as they were at {revision}"
     reasons = [f"{len(package)} file{'s' * (len(package) > 1)} of skfairdp"] if package else []
@@ -128,9 +132,11 @@ def code(text: str | None) -> str | None:
     return ast.dump(tree)
 
 
-def other_settings(revision: str) -> list[str]:
-    """Settings of the package at a commit that are gone or have another value; what is new since changes no old fit."""
-    changed, found = [path for path in code_changes(revision) or () if path.startswith("skfairdp/")], []
+def other_settings(revision: str, changed: set[str]) -> list[str]:
+    """Settings in changed files of the package at a commit that are gone or have another value; what is new since
+    changes no old fit.
+    """
+    found = []
     for files in (files_at(revision) or {}, files_here()):
         trees = {path: ast.parse(text) for path, text in files.items() if path.startswith("skfairdp/")}
         classes = {node.name: node for tree in trees.values() for node in tree.body if isinstance(node, ast.ClassDef)}
@@ -161,23 +167,63 @@ def settings(
                     yield from settings(classes[base.id], f"{inside}{node.name}.", classes)
         elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _has_number(node.value):
             target = ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
-            if not target.startswith("__metadata_request"):  # which names a router hands on
+            # Which names a router hands on, and what may be asked for.
+            if not target.startswith(("__metadata_request", "_parameter_constraints")):
                 yield f"{inside}{target}", ast.dump(node.value)
 
 
-def read_by(script: str) -> set[str]:
-    """A script and all that it imports from this folder, as paths from the root."""
+def reached(script: str, files: Mapping[str, str]) -> set[str]:
+    """A script and the files that its names come from, and theirs: those that a room only passes on are not asked."""
     found, open_ends = set[str](), [script]
     while open_ends:
         path = open_ends.pop()
-        text = text_of(path)
-        if path in found or text is None:
+        if path in found or path not in files:
             continue
         found.add(path)
-        for node in ast.walk(ast.parse(text)):
-            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            open_ends += [f"{HERE.name}/{name}.py" for name in names]
+        for module, name in _imported(files[path]):
+            open_ends += _files_of(module, name, files)
+    return found
+
+
+@cache
+def _imported(text: str) -> list[tuple[str, str | None]]:
+    """Modules that a file imports, each with the name that it takes from it; and what it names as "room:Name"."""
+    found: list[tuple[str, str | None]] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found += [(one.name, None) for one in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [(node.module, one.name) for one in node.names]
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"[a-z_]+:[A-Z]\w+", str(node.value)):
+            room, _, name = str(node.value).partition(":")
+            found.append((f"skfairdp.{room}", name))
+    return found
+
+
+def _files_of(module: str, name: str | None, files: Mapping[str, str]) -> list[str]:
+    """Where a name of a module is defined, through all rooms that pass it on; all of the module without one."""
+    part = module.replace(".", "/")
+    path = next((one for one in (f"{part}.py", f"{part}/__init__.py", f"{HERE.name}/{part}.py") if one in files), None)
+    if path is None or name is None:
+        return [path] if path else []
+    if as_module := _files_of(f"{module}.{name}", None, files):
+        return as_module
+    if path.endswith("/__init__.py"):
+        for room, names in _passed_on(files[path]):
+            if name in names:
+                return _files_of(room if room.startswith("skfairdp") else f"{module}.{room}", names[name], files)
+    return [path]
+
+
+@cache
+def _passed_on(text: str) -> list[tuple[str, dict[str, str]]]:
+    """Rooms that a room's names come from; in the package itself they stand in ``_NAMES``, and are loaded on use."""
+    found = []
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.append((node.module, {one.asname or one.name: one.name for one in node.names}))
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_NAMES":
+            found += [(room, {n: n for n in names}) for room, names in ast.literal_eval(node.value).items()]
     return found
 
 

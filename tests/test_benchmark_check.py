@@ -14,7 +14,9 @@ import skfairdp
 
 ROOT = Path(__file__).parents[1]
 FITS = json.loads((ROOT / "tests" / "vectors" / "golden.json").read_text())["fits"]
-SCRIPT = "import _common\n\nprint(_common.__name__)\n"
+SCRIPT = "import _common\n\nfrom skfairdp import fit\n"
+NAMES = '_NAMES = {"room": ("fit",), "other": ("show",)}\n'
+ROOM = "from skfairdp.{} import fit\nfrom skfairdp.room import _shown\n"
 CODE = '"""A module."""\n\nSTEPS = 20\n\n\ndef fit(rows, *, passes=3):\n    return rows * passes  # a comment\n'
 
 
@@ -32,6 +34,9 @@ class House:
     def __init__(self, root, check):
         self.root, self.check = root, check
         self.write("skfairdp/_model.py", CODE)
+        self.write("skfairdp/__init__.py", NAMES)
+        self.write("skfairdp/room/__init__.py", ROOM.format("_model"))
+        self.write("skfairdp/room/_shown.py", "x = 1\n")
         self.write("benchmarks/_common.py", "X = 1\n")
         self.write("benchmarks/bench_pfld.py", SCRIPT)
         self.freeze()
@@ -73,6 +78,33 @@ def test_a_result_is_current_whatever_happens_to_comments_docstrings_layout_and_
     assert house.says() == ("current", "")
 
 
+def test_a_result_is_current_whatever_happens_to_files_that_its_names_do_not_come_from(house):
+    house.write("skfairdp/room/_shown.py", "x = 2\n")
+    house.write("skfairdp/_more.py", "x = 1\n")
+    assert house.says() == house.says("pfld_speed") == ("current", "")
+
+
+def test_what_a_script_reaches_is_what_its_names_come_from(check):
+    files = {
+        "benchmarks/bench_a.py": "import _common\nfrom skfairdp import A\nfrom skfairdp.c import more\n",
+        "benchmarks/_common.py": "import numpy\n",
+        "benchmarks/bench_b.py": "import skfairdp.other\n",
+        "skfairdp/__init__.py": '_NAMES = {"room": ("A", "B"), "other": ("C",)}\n',
+        "skfairdp/room/__init__.py": "from skfairdp.room._a import A as A\nfrom skfairdp.other import B\n",
+        "skfairdp/room/_a.py": "def f():\n    from skfairdp import _d\n\nBACKENDS = {'x': 'papers:Xs'}\n",
+        "skfairdp/_d.py": "",
+        "skfairdp/c/__init__.py": "def more(): pass\n",
+        "skfairdp/papers/__init__.py": "from skfairdp.papers._x import Xs\n",
+        "skfairdp/papers/_x.py": "",
+        "skfairdp/other/__init__.py": "from skfairdp.other._b import B, C\n",
+        "skfairdp/other/_b.py": "",
+    }
+    base = {"benchmarks/bench_a.py", "benchmarks/_common.py", "skfairdp/room/_a.py", "skfairdp/_d.py"}
+    assert check.reached("benchmarks/bench_a.py", files) == base | {"skfairdp/c/__init__.py", "skfairdp/papers/_x.py"}
+    found = {"benchmarks/bench_b.py", "skfairdp/other/__init__.py", "skfairdp/other/_b.py"}
+    assert check.reached("benchmarks/bench_b.py", files) == found
+
+
 def test_fits_are_the_same_where_code_changed_and_frozen_fits_and_settings_did_not(house):
     house.write("skfairdp/_model.py", CODE.replace("rows * passes", "passes * rows"))
     house.freeze(IDP3={"arrays": "other"})
@@ -81,6 +113,7 @@ def test_fits_are_the_same_where_code_changed_and_frozen_fits_and_settings_did_n
 
 def test_a_move_keeps_the_settings_and_new_ones_change_no_old_fit(house):
     (house.root / "skfairdp" / "_model.py").unlink()
+    house.write("skfairdp/room/__init__.py", ROOM.format("_moved"))
     house.write("skfairdp/_moved.py", CODE.replace("passes=3", "passes=3, more=5") + "\nMORE = 4\n")
     assert house.says()[0] == "same fits"
 
@@ -126,7 +159,7 @@ def test_a_result_is_stale_where_its_script_changed_or_what_that_imports(house, 
 
 @pytest.mark.parametrize("name", ["audit", "pfld_speed"])
 def test_a_result_is_stale_after_any_code_where_it_is_about_seconds_or_no_frozen_method(house, name):
-    house.write("skfairdp/_more.py", "x = 1\n")
+    house.write("skfairdp/_model.py", CODE.replace("rows * passes", "passes * rows"))
     assert house.says(name) == ("stale", f"1 file of skfairdp changed since {house.revision}")
 
 
