@@ -20,7 +20,7 @@ import skfairdp
 import skfairdp.__main__ as cli
 from skfairdp._cli import read_table
 from skfairdp.privacy import PrivacyLedger, verify_file
-from skfairdp.schema import Schema
+from skfairdp.schema import Boolean, Category, Date, Schema
 from tests._tools.inside import check_columns, replaced
 from tests._tools.sources import recording_noise
 
@@ -233,6 +233,45 @@ def test_the_template_is_a_schema_to_fill_in_and_is_never_replaced(table, tmp_pa
     assert again.returncode == 2 and "may be filled in already" in again.stderr
 
 
+def test_whole_numbers_of_a_column_with_blanks_are_read_as_in_python(tmp_path):
+    table = pd.DataFrame({"smoker": [1, None, 0], "code": [0, 1, None], "day": [19780405, None, 20010101]})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    schema = Schema(
+        {
+            "smoker": Boolean(missing=True),
+            "code": Category([0, 1], missing=True),
+            "day": Date("1970-01-01", "2020-01-01", format="%Y%m%d", missing=True),
+        }
+    )
+    for of_texts in (schema.misfits(read_table(str(tmp_path / "t.csv"), types=False)), schema.misfits(table)):
+        assert not of_texts.drop("day").any()
+
+
+def test_messages_of_the_command_line_name_its_own_options(tmp_path):
+    people(400).assign(sex=["", *["m", "f"] * 199, "f"]).to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "s.yaml").write_text(
+        "columns:\n  age: {kind: number, low: 17, high: 90}\n  sex: {kind: category, values: [f, m]}\n"
+        "  income: {kind: category, values: [low, high]}\nlabel: income\ngroups: [sex]\n"
+    )
+    done = run("frontier", tmp_path / "t.csv", "--schema", tmp_path / "s.yaml", "--epsilon", 1, "--out", tmp_path / "o")
+    assert done.returncode == 2 and "skfairdp schema check TABLE --schema FILE counts them" in done.stderr
+    assert "'missing: true'" in done.stderr and "Category(" not in done.stderr
+    people(3).to_csv(tmp_path / "few.csv", index=False)
+    done = run("frontier", tmp_path / "few.csv", *ROLES, "--epsilon", 1, "--out", tmp_path / "o")
+    assert done.returncode == 2 and "['income', 'sex']" in done.stderr and "inf" not in done.stderr
+
+
+@pytest.mark.parametrize("twice", [("--subject", "sex"), ("--label", "sex")])
+def test_roles_of_a_template_are_different_columns(table, twice):
+    done = run("schema", table, "--group", "sex", *twice)
+    assert done.returncode == 2 and "name 'sex' twice" in done.stderr
+
+
+def test_columns_of_several_levels_are_read_by_their_names(tmp_path):
+    pd.DataFrame({("a", "x"): [1, 2], ("b", "y"): [3, 4]}).to_parquet(tmp_path / "t.parquet")
+    assert list(read_table(str(tmp_path / "t.parquet"), types=False).columns) == ["('a', 'x')", "('b', 'y')"]
+
+
 def test_a_schema_is_checked_against_the_table_before_anything_is_spent(tmp_path):
     (tmp_path / "t.csv").write_text('age,pay,sex\n39,"$1,200",f\n200,800,m\n,n/a,x\n')
     (tmp_path / "schema.yaml").write_text(
@@ -257,6 +296,9 @@ def test_a_schema_is_checked_against_the_table_before_anything_is_spent(tmp_path
     (tmp_path / "schema.yaml").write_text("columns:\n  age: {kind: number, low: null, high: 90}\n")
     done = run("schema", "check", tmp_path / "t.csv", "--schema", tmp_path / "schema.yaml")
     assert done.returncode == 2 and "something is null in ['age']" in done.stderr
+    (tmp_path / "schema.yaml").write_text("columns:\n  age: {kind: number, low: 0, high: 90, stp: 1}\n")
+    done = run("schema", "check", tmp_path / "t.csv", "--schema", tmp_path / "schema.yaml")
+    assert done.returncode == 2 and "a number takes low, high, step" in done.stderr and "Got stp" in done.stderr
     assert "takes one TABLE, and got 2" in run("schema", "a", "b").stderr
 
 

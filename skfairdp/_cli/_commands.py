@@ -24,7 +24,11 @@ _IN_PYTHON_ALONE = {
     ", give public rows of that group": "",
     r", or of the release: known=\{.*?\}\.": ", or of a --schema.",
     r": known=\{.*?\}([;.])": r": write a file (skfairdp schema TABLE --out FILE) and give it as --schema FILE\1",
-    r"\b([Rr]aise) '?epsilon'?": r"\1 --epsilon",
+    r"\b([Rr]aise) '?epsilons?'?": r"\1 --epsilon",
+    r"Schema\.misfits\(table\) counts them": "skfairdp schema check TABLE --schema FILE counts them",
+    r"set what they count as: Category\(.*?\), or missing=True": "say in that file 'others: VALUE', or 'missing: true'",
+    r"for example fillna\('unknown'\)": "such as unknown, in the file",
+    r"Call schema\.misfits_by_kind\(X\)": "Call skfairdp schema check TABLE --schema FILE",
 }
 _TECHNICAL = (DeprecationWarning, FutureWarning, RuntimeWarning)  # of other libraries, for their programmers
 
@@ -55,7 +59,8 @@ def print_frontier(table: "pd.DataFrame") -> None:
         refuses = "no" if not row["idp3"] else "alone" if math.isnan(row["student_gamma"]) else "top"
         print(
             f"{epsilon_text(row['epsilon']):>7} {gamma:>6} {refuses:>6} "
-            f"{'?' if math.isnan(gap) else f'{gap:.3f}':>7} {row[utility]:>{shape}} {row['coverage']:>9.1%}"
+            f"{'?' if math.isnan(gap) else f'{gap:.3f}':>7} "
+            f"{'?'.rjust(9) if math.isnan(row[utility]) else format(row[utility], '>' + shape)} {row['coverage']:>9.1%}"
             + (f"  {row['estimator']}" if several else "")
         )
     for one in attrs.get("references", []):
@@ -74,13 +79,15 @@ def print_frontier(table: "pd.DataFrame") -> None:
             else f"Gap, {name} and coverage: noisy tables of rows that no model has seen, covered by the same ε."
         )
     )
-    if f"{utility}_error" in table:
+    if f"{utility}_error" in table and table[f"{utility}_error"].notna().any():
         most = table[f"{utility}_error"].max()
         within = rounded_up(most, 2) if utility == "r2" else f"{rounded_up(100 * most, 2)}%"
         print(
             f"Each {name} is right to within {within} (95 %), noise and sampling together: closer models "
             "cannot be distinguished."
         )
+    if table[utility].isna().any():
+        print(f"{name} of '?' is not known: the noise hides it. More rows or a larger ε show it.")
     if table["disparity"].isna().any():
         print("A gap of '?' is not known: the noise hides all groups but one. More rows or a larger ε show it.")
 
@@ -89,9 +96,7 @@ def print_notes(table: "pd.DataFrame", caught: Sequence[warnings.WarningMessage]
     """Print each warning once, and hand it to the page."""
     ours = [warning for warning in caught if warning.category.__module__ in ("builtins", "skfairdp.exceptions")]
     spoken = [str(warning.message) for warning in ours if not issubclass(warning.category, _TECHNICAL)]
-    for words, instead in _IN_PYTHON_ALONE.items():
-        spoken = [re.sub(words, instead, said) for said in spoken]
-    table.attrs["notes"] = list(dict.fromkeys(spoken))
+    table.attrs["notes"] = list(dict.fromkeys(map(_for_the_shell, spoken)))
     for message in table.attrs["notes"]:
         print(f"Note: {message}")
 
@@ -238,7 +243,13 @@ def _delta(delta: float) -> str:
 
 
 def _in_words(error: Exception) -> str:
-    return " ".join(str(error).split()).replace(_IN_PYTHON, _IN_A_FILE)
+    return _for_the_shell(" ".join(str(error).split()).replace(_IN_PYTHON, _IN_A_FILE))
+
+
+def _for_the_shell(said: str) -> str:
+    for words, instead in _IN_PYTHON_ALONE.items():
+        said = re.sub(words, instead, said)
+    return said
 
 
 def _go_on(error: Any, folder: Path, label: str, groups: tuple[str, ...], subject: str | None) -> str:
@@ -324,8 +335,8 @@ def _write_template(arguments: argparse.Namespace) -> int:
     table = _with_kinds_of_texts(_files.read_table(arguments.table, types=True), arguments.table)
     roles = [role for role in [arguments.label, *arguments.group, arguments.subject] if role]
     _files.check_columns(table, roles, arguments.table, roles=roles)
-    if arguments.label in arguments.group:
-        raise _files.UsageError(f"--label and --group are both {arguments.label!r}. Compare groups by another column")
+    if twice := next((role for role in roles if roles.count(role) > 1), ""):
+        raise _files.UsageError(f"--label, --group and --subject name {twice!r} twice. Name another column")
     template = Schema.template(table, label=arguments.label, groups=arguments.group, subject=arguments.subject)
     if out is not None and out.suffix == ".json":
         text = json.dumps(template, indent=2, ensure_ascii=False) + "\n"

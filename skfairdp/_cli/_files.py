@@ -40,7 +40,9 @@ def read_table(name: str, *, types: bool, listed: Mapping[str, Collection[Any]] 
         raise UsageError(f"{name} must be a .csv, .tsv or .parquet file (compressed: .csv.gz)")
     try:
         if parts[-1] in (".parquet", ".pq"):
-            return _with_rows(pd.read_parquet(path), name)
+            table = pd.read_parquet(path)
+            table.columns = pd.Index([*map(str, table.columns)])  # those of several levels are tuples
+            return _with_rows(table, name)
         _check_width(path, name)
         given: dict[str, Any] = {"sep": "\t" if parts[-1] == ".tsv" else ",", "skipinitialspace": True}
         first = pd.read_csv(path, header=None, nrows=1, dtype=str, **given)

@@ -65,6 +65,9 @@ def as_dense(X: Any, *, owner: str, name: str = "X") -> Any:
             "X_public=PublicData(X, sensitive_features)" if name == "X_public" else f"{name} and the others apart"
         )
         raise ValueError(f"{name} of {owner} must be one table; got a tuple of {len(X)}. Pass {together}.")
+    if getattr(X, "requires_grad", None) is True:  # a tensor's numbers without their gradients
+        X = X.detach()
+    X = np.asarray(X) if isinstance(X, np.matrix) else X
     refuse_masked(X, owner=owner, name=name, kind="not finite")
     if not isinstance(X, np.ndarray):
         refuse_same_names(X, owner=owner, name=name)
@@ -159,7 +162,8 @@ def _memory(values: Any) -> list[Array]:
 def label_array(values: Any) -> Any:
     """A list with strings and numbers as the objects they are, where numpy would write ``[1, "a"]`` as two strings."""
     if not isinstance(values, list | tuple):
-        return values
+        values = np.asarray(values) if isinstance(values, np.matrix) else values
+        return values.detach() if getattr(values, "requires_grad", None) is True else values
     array: Array = np.asarray(values)
     if array.dtype.kind not in "US":
         return array

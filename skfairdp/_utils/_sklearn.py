@@ -79,6 +79,16 @@ def scored_without_metadata() -> bool:
     return False
 
 
+def encoded_by_cross_val_predict() -> bool:
+    """Whether scikit-learn's cross_val_predict calls this fit, which hands on positions of labels for probabilities."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_code.co_name == "_fit_and_predict" and frame.f_globals.get("__name__", "").startswith("sklearn."):
+            return frame.f_locals.get("method") != "predict"
+    return False
+
+
 class NamedEstimator(PlainState, BaseEstimator):
     """An estimator whose pickle says which skfairdp wrote it, and whose constructor says how it is called."""
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -208,7 +208,7 @@ def _column(name: Any, declared: _tables.Declared, shown: Any, known: Any, n_bin
     have to be paid for."""
     if shown is not None:
         series = pd.Series(shown, copy=False)
-        shown = series.infer_objects() if series.dtype == object else series
+        shown = _of_own_type(series) if series.dtype == object else series
         if declared.kind is None and getattr(shown.dtype, "kind", "O") in "mMc":
             raise ValueError(
                 f"Column {name!r} of {owner} holds times or complex numbers. Turn it into numbers, for example "
@@ -247,6 +247,16 @@ def _column(name: Any, declared: _tables.Declared, shown: Any, known: Any, n_bin
         return _tables.NumberColumn(name, dtype, nullable, starts, limits[1], integer), False
     starts, high = _tables.fine_grid(limits, integer)
     return _tables.NumberColumn(name, dtype, nullable, starts, high, integer), True
+
+
+def _of_own_type(entries: pd.Series) -> pd.Series:
+    """Objects in the type that they have: which word for nothing stands among them, and how large a number is, is no
+    part of it."""
+    series = entries.mask(entries.isna(), None).infer_objects()
+    known = series.dropna()
+    if series.dtype == object and len(known) and all(isinstance(n, Real) and not isinstance(n, bool) for n in known):
+        return pd.Series(_tables.as_numbers(series))
+    return series
 
 
 def _distinct(series: pd.Series, name: Any, owner: str) -> list[Any]:

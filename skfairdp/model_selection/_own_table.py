@@ -474,10 +474,12 @@ def _to_find(learned: pd.DataFrame, known: Mapping[str, Any] | None, asked: "_Sw
         return to_find
     larger = (smallest * 1.1**k for k in range(1, 150))
     enough = next((epsilon for epsilon in larger if of(_SCHEMA_SHARES[-1], epsilon)[1] <= hoped), math.inf)
+    names = [one for said in roles.values() for one in ([said] if isinstance(said, str) else said or ())]
+    start = f"Start with epsilon={enough:.3g}, give" if enough < math.inf else "Give"
     raise ValueError(
-        f"At epsilon={smallest:g} the values of {[*roles.values()]} cannot be found: noise hides one that fewer than "
-        f"{math.ceil(lost):,} of the {asked.n_learned:,} {asked.units} share. Nothing was spent. Start with "
-        f"epsilon={enough:.3g}, give {lost / hoped:.1f} times as many {asked.units}, or give the values if they are "
+        f"At epsilon={smallest:g} the values of {names} cannot be found: noise hides one that fewer than "
+        f"{math.ceil(lost):,} of the {asked.n_learned:,} {asked.units} share. Nothing was spent. "
+        f"{start} {lost / hoped:.1f} times as many {asked.units}, or give the values if they are "
         "public: known={'name': Category([...])}."
     )
 

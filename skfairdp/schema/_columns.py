@@ -125,8 +125,8 @@ class Column(_Paid, ABC):
         """
 
     def __repr__(self) -> str:
-        said = {one.name: getattr(self, one.name) for one in fields(self) if one.repr}
-        shown = [f"{name}={value!r}" for name, value in said.items() if name not in _SELDOM or value not in _UNSAID]
+        said = ((one.name, getattr(self, one.name), one.default) for one in fields(self) if one.repr)
+        shown = [f"{name}={value!r}" for name, value, usual in said if name not in _SELDOM or value != usual]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -202,6 +202,9 @@ class Number(Column):
     kind: ClassVar[str] = "number"
 
     def __post_init__(self) -> None:
+        for name in ("low", "high", "step"):  # numpy's numbers are in no file
+            if isinstance(value := getattr(self, name), np.generic):
+                object.__setattr__(self, name, value.item())
         bounds = [self.low, self.high]
         if not all(_is_number(bound) and math.isfinite(bound) for bound in bounds) or not self.low < self.high:
             raise ValueError(f"Number needs finite bounds, low below high. Got low={self.low!r}, high={self.high!r}.")
@@ -333,7 +336,7 @@ class Boolean(Column):
     kind: ClassVar[str] = "boolean"
 
     def read(self, values: Any) -> NDArray[np.float64]:
-        return _positions(values, {False: 0, True: 1, "0": 0, "1": 1, **TRUTHS})
+        return _positions(values, {False: 0, True: 1, "0": 0, "1": 1, "0.0": 0, "1.0": 1, **TRUTHS})
 
     def _limits(self) -> list[Any]:
         return [False, True]
@@ -356,7 +359,8 @@ class Date(Column):
         read.
     format : str, default=None
         How texts write a day, in the letters of ``datetime.strptime``: "%d/%m/%Y". None is year-month-day. A time may
-        follow. "%y", a year of two digits, is 1969 to 2068.
+        follow. "%y", a year of two digits, is 1969 to 2068. A number is read by a format as its digits are, 1978 by
+        "%Y"; without one it counts days since 1970.
 
     privacy_ : PrivacySpent, default=None
         What was paid to find it, as ``Schema.release`` says; None for what is written down.
@@ -378,9 +382,9 @@ class Date(Column):
 
     def __post_init__(self) -> None:
         try:
-            days = self.first, self.last
-            first, last = (day if isinstance(day, date) else date.fromisoformat(str(day)) for day in days)
-        except ValueError:
+            days = self.first, self.last  # a moment is a date as well, whose file is read as none
+            first, last = (date(d.year, d.month, d.day) if isinstance(d, date) else date.fromisoformat(d) for d in days)
+        except (TypeError, ValueError):
             first = last = _EPOCH
         if not first < last:
             raise ValueError(
@@ -389,7 +393,8 @@ class Date(Column):
             )
         object.__setattr__(self, "first", first)
         object.__setattr__(self, "last", last)
-        if self.format is not None and not (isinstance(self.format, str) and "%" in self.format):
+        read = [_day_of(_as_written(day, self.format), self.format) for day in (_EPOCH, date(2001, 12, 31))]
+        if self.format is not None and (math.isnan(sum(read)) or read[0] == read[1]):  # it tells no days apart
             raise ValueError(f"The 'format' of a Date must be a text like '%d.%m.%Y' or None. Got {self.format!r}.")
 
     def _values(self, values: Any) -> NDArray[np.float64]:
@@ -454,7 +459,6 @@ def _(paid: PaidValues) -> PlainPaid:
 #: From here on every float is a whole number, and next to several.
 WHOLE_BELOW = 2.0**53
 _MAY_BE_NONE = ("step", "others", "format")  # shown where it is said
-_UNSAID = (".", "", None)
 _KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Number, Category, Boolean, Date)}
 
 
@@ -467,6 +471,9 @@ def column_from_dict(declared: Any, name: str) -> Column:
     parameters = {key: value for key, value in declared.items() if key not in ("kind", "guess")}
     if "privacy_" in parameters:
         raise ValueError(f"Column {name!r} of a Schema: give its cost under 'releases', as Schema.save writes it.")
+    allowed = [one.name for one in fields(_KINDS[kind]) if one.name != "privacy_"]
+    if unknown := sorted(map(str, parameters.keys() - allowed)):
+        raise ValueError(f"Column {name!r} of a Schema: a {kind} takes {', '.join(allowed)}. Got {', '.join(unknown)}.")
     unfilled = sorted(key for key, value in parameters.items() if value is None and key not in _MAY_BE_NONE)
     if unfilled:
         guess = declared.get("guess")
@@ -594,10 +601,14 @@ def of_each(cells: Iterable[Any], read: Callable[[Any], Any], of_text: Callable[
 
 
 def _as_days(values: Any, format: str | None = None) -> NDArray[np.float64]:
-    """Every cell as days since 1970, NaN for what is no day of the calendar. A number counts as days."""
+    """Every cell as days since 1970, NaN for what is no day of the calendar. A number counts as days, or is written in
+    digits by the format: readers of files make numbers of such days."""
     cells = cells_of(values)
     if pd.api.types.is_numeric_dtype(cells.dtype) and not pd.api.types.is_bool_dtype(cells.dtype):
         days = np.floor(_as_numbers(cells))
+        if format is not None:
+            distinct, places = np.unique(_as_numbers(cells), return_inverse=True)
+            days = np.array([_day_of(float(number), format) for number in distinct], np.float64)[places]
     else:
         days = np.array(of_each(cells, partial(_day_of, format=format)), np.float64)
     return np.where((days >= _FIRST_DAY) & (days <= _LAST_DAY), days, np.nan)
@@ -606,6 +617,8 @@ def _as_days(values: Any, format: str | None = None) -> NDArray[np.float64]:
 def _day_of(cell: Any, format: str | None = None) -> float:
     try:
         cell = real_number(cell)
+        if _is_number(cell) and format is not None:
+            cell = f"{int(cell):0{len(_as_written(_EPOCH, format))}d}" if float(cell).is_integer() else ""
         if _is_number(cell):
             return float(np.floor(float(cell)))
         if isinstance(cell, str):
@@ -617,6 +630,10 @@ def _day_of(cell: Any, format: str | None = None) -> float:
         return float((date(cell.year, cell.month, cell.day) - _EPOCH).days)
     except Exception:
         return math.nan
+
+
+def _as_written(day: date, format: Any) -> str:
+    return day.strftime(format) if isinstance(format, str) else ""
 
 
 def _written_day(text: str, format: str) -> date:
@@ -631,6 +648,11 @@ def spells_number(text: str) -> bool:
     return text.strip() == text and math.isfinite(_number_of(text))
 
 
+def is_word(text: str) -> bool:
+    """Tell whether a text spells neither a number nor a truth."""
+    return not spells_number(text) and all(isinstance(one, str) for one in _spellings(text))
+
+
 def _spellings(value: Any) -> list[Any]:
     """The number that a text spells, or texts that spell a number or a truth."""
     if isinstance(value, bool):
@@ -641,9 +663,13 @@ def _spellings(value: Any) -> list[Any]:
         number = _number_of(value) if spells_number(value) else math.nan
         if abs(number) >= WHOLE_BELOW:
             return [int(value)] if re.fullmatch(r"[-+]?[0-9]{1,400}", value) else []
-        return [] if math.isnan(number) else [number]
-    whole = [str(int(value))] if float(value).is_integer() else []
-    return [str(value), *whole]
+        return [] if math.isnan(number) else [number, *_of_floats(number)]
+    return [str(value), *([str(int(value))] if float(value).is_integer() else []), *_of_floats(value)]
+
+
+def _of_floats(number: float) -> list[str]:
+    """How a file writes a whole number whose column was one of floats, since another cell of it is blank."""
+    return [f"{int(number)}.0"] if float(number).is_integer() and abs(number) < WHOLE_BELOW else []
 
 
 def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:

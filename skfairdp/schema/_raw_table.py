@@ -16,10 +16,10 @@ from skfairdp._docs import shared_docs
 from skfairdp._rows import HELD, LISTED, Chunk, RowSource, gathered, other_rows, row_hashes, stored
 from skfairdp._typing import Array, Floats, Ints
 from skfairdp._utils import NamedEstimator, PublicData, given_domain, private_error, warn_caller
-from skfairdp._utils._sklearn import Having
+from skfairdp._utils._sklearn import Having, encoded_by_cross_val_predict
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.privacy import PublicReads
-from skfairdp.schema._columns import Category, Column, Date, Number, spells_number
+from skfairdp.schema._columns import Category, Column, Date, Number, is_word
 from skfairdp.schema._frames import SameNameError, as_columns, as_dataframe, column_names
 from skfairdp.schema._schema import Schema, SchemaParameter, values_of
 
@@ -343,8 +343,8 @@ class RawTable:
     ) -> NDArray[np.int64]:
         """Read one label per row, as its position in ``classes``.
 
-        Where all classes are texts, a whole number counts as such a position: scikit-learn's ensembles and
-        cross_val_predict hand on labels so.
+        Where all classes are words, an array of whole numbers counts as such positions: scikit-learn's ensembles and
+        cross_val_predict hand on labels so. Anybody else is told, since the numbers may mean other classes.
         """
         classes, label, declared = self.classes, self.schema.label, self.schema.classes
         assert label is not None and declared is not None
@@ -356,9 +356,16 @@ class RawTable:
         else:
             cells = one_column(y, self.n_rows, owner=self.owner, name="y")
             positions = Category(tuple(range(len(classes))))
-            codes = positions.read(cells) if numbered else _taken(ranks, self.schema.columns[label].read(cells))
-            if classes.dtype.kind == "U" and not any(spells_number(text) for text in classes.tolist()):
-                codes = np.where(np.isnan(codes), positions.read(cells), codes)
+            counted = cells.dtype.kind in "iu" and classes.dtype.kind == "U" and all(map(is_word, classes.tolist()))
+            if counted and not numbered and not encoded_by_cross_val_predict():
+                shown = ", ".join(f"{j} is {text!r}" for j, text in enumerate(classes.tolist()))
+                warn_caller(
+                    f"{self.owner} read the whole numbers of y as positions of the classes of its schema: {shown}. "
+                    "Pass the labels themselves."
+                )
+            codes = (
+                positions.read(cells) if numbered or counted else _taken(ranks, self.schema.columns[label].read(cells))
+            )
         if public and np.isnan(codes).any():
             raise ValueError(
                 f"y of {self.owner} holds labels that are none of the classes of its schema, {classes.tolist()}. "
@@ -378,7 +385,7 @@ class RawTable:
             return self.numbers[str(schema.label)]
         return schema.amounts.read(one_column(y, self.n_rows, owner=self.owner, name="y"))
 
-    def label_cells(self, y: Any = None) -> NDArray[np.object_]:
+    def label_cells(self, y: Any = None) -> Array:
         """The labels as they were given, one cell a row, to be handed on and read later.
 
         {cells_of_labels}
@@ -387,7 +394,8 @@ class RawTable:
             y = as_columns(as_dataframe(self.table, [self.schema.label]))[0]
         if y is None:
             self._refuse_missing_labels()
-        return one_column(y, self.n_rows, owner=self.owner, name="y").to_numpy(dtype=object)
+        cells = one_column(y, self.n_rows, owner=self.owner, name="y")
+        return cells.to_numpy() if cells.dtype.kind in "iu" else cells.to_numpy(dtype=object)
 
     def _refuse_missing_labels(self) -> NoReturn:
         label = self.schema.label

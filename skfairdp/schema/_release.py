@@ -2,6 +2,7 @@
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from skfairdp._usefulness import units_of
 from skfairdp._utils import warn_caller, warn_of_seed
 from skfairdp.privacy import GaussianDpEvent, RareDisclosure
 from skfairdp.schema import _columns
-from skfairdp.schema._columns import Boolean, Category, _as_days, _as_numbers, _day_of
+from skfairdp.schema._columns import TRUTHS, Boolean, Category, _as_days, _as_numbers, _day_of
 from skfairdp.schema._frames import as_dataframe, column_names
 from skfairdp.schema._writings import DAYS, LIKE_1200, NUMBERS, Writings
 
@@ -220,6 +221,8 @@ class ColumnRelease:
             return Found(Category(tuple(known), missing=None in found), _FEW_VALUES if few else one)
         # Rows without one of these values: a value of their own where the counts show some, else a fit refuses them.
         rest = len(column) - sum(known.values())
+        if len({isinstance(value, str) for value in known}) > 1:  # which no estimator tells apart: texts read as both
+            known = dict.fromkeys(map(str, known))
         if rest <= 2 * mechanism.sigma * math.sqrt(len(known)):
             return Found(Category(tuple(known)))
         name = next(name for name in ("other", "missing or other", "none of these") if name not in known)
@@ -684,7 +687,15 @@ def _needed(plan: SchemaPlan, names: Sequence[str], n_rows: int) -> float:
 
 
 def say_identifiers(columns: Mapping[str, _columns.Column], owner: str, numbering: Sequence[str] = ()) -> None:
-    """Name columns that are whole numbers and tell one record from all others."""
+    """Name columns that are whole numbers and tell one record from all others, and those whose values may be one."""
+    listed = {name: column.values for name, column in columns.items() if isinstance(column, Category)}
+    alike = [name for name, values in listed.items() if len(set(map(_as_spoken, values))) < len(values)]
+    if alike:
+        warn_caller(
+            f"{owner} lists values of {alike} that differ by no more than spaces, case or the coding of an accent, "
+            "such as 'f' and 'f ', or that are True and 'yes': each counts as a value of its own. Write them in one "
+            "way (str.strip, str.lower), or describe the column: known={'name': Category([...])}."
+        )
     whole = [name for name, column in columns.items() if isinstance(column, _columns.Number) and column.step == 1]
     named = [name for name in whole if is_called_identifier(name) or name in numbering]
     if named:
@@ -694,6 +705,11 @@ def say_identifiers(columns: Mapping[str, _columns.Column], owner: str, numberin
             "learns nothing but chance from them. Leave them out of the table, or of the release: "
             f"known={{{named[0]!r}: None}}."
         )
+
+
+def _as_spoken(value: Any) -> Any:
+    text = " ".join(unicodedata.normalize("NFKC", str(value)).casefold().split())
+    return {"0": 0, "1": 1, **TRUTHS}.get(text, text)
 
 
 def is_called_identifier(name: str) -> bool:

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
-from skfairdp._utils import private_error, write_text
+from skfairdp._utils import private_error, warn_caller, write_text
 from skfairdp.privacy import PrivacyLedger, PrivacySpent, composed, held_by, record_of, releases_of
 from skfairdp.schema import _columns, _metadata
 from skfairdp.schema._frames import as_dataframe, column_names
@@ -109,6 +109,8 @@ class Schema:
     ) -> None:
         self.label = None if label is None else str(label)
         self.groups = _names(groups)
+        if not isinstance(columns, Mapping):
+            raise ValueError(f"The 'columns' of a Schema must be a dict of columns by their names. Got {columns!r}.")
         named = {str(name) if isinstance(name, int) else name: column for name, column in columns.items()}
         alone = {name: _with_own_group(column) if name in self.groups else column for name, column in named.items()}
         self.columns: Mapping[str, _columns.Column] = MappingProxyType(alone)
@@ -312,7 +314,7 @@ class Schema:
         {'age': 2, 'job': 1}
         """
         counts = self.count_misfits(table)
-        self.was_compared = True
+        self._note_comparison(self._cells(table))
         return counts
 
     def count_misfits(self, table: Any) -> "pd.Series[Any]":
@@ -354,10 +356,20 @@ class Schema:
         >>> schema.misfits_by_kind(pd.DataFrame({"pay": ["$5", None, "7", "700"]})).loc["pay"].to_dict()
         {'missing': 1, 'unreadable': 1, 'beyond': 1}
         """
-        found = {name: self.columns[name].misfits(cells) for name, cells in self._cells(table).items()}
-        self.was_compared = True
+        compared = self._cells(table)
+        found = {name: self.columns[name].misfits(cells) for name, cells in compared.items()}
+        self._note_comparison(compared)
         counts = {name: {what: int(own.sum()) for what, own in kinds.items()} for name, kinds in found.items()}
         return pd.DataFrame.from_dict(counts, orient="index", dtype=np.int64)
+
+    def _note_comparison(self, table: "Mapping[str, pd.Series[Any]]") -> None:
+        self.was_compared = True
+        floats = [name for name, cells in table.items() if cells.dtype.kind == "f"]
+        if marked := [name for name in floats if getattr(self.columns[name], "thousands", "")]:
+            warn_caller(
+                f"Columns {marked} declare thousands and are floats already: whoever read the file may have made 1.2 "
+                "of 1.200. Read it as texts: pd.read_csv(path, dtype=str)."
+            )
 
     def _cells(self, table: Any) -> "dict[str, pd.Series[Any]]":
         """The columns of a table that the schema knows."""
@@ -696,7 +708,14 @@ class Schema:
         >>> template["hired"]["guess"]
         {'kind': 'date', 'format': '%d/%m/%Y'}
         """
-        names, roles = [name for name in column_names(table) if name != subject], _roles(label, groups)
+        given, roles = column_names(table), _roles(label, groups)
+        wrong = [name for name in (*roles, *([subject] if subject is not None else [])) if name not in given]
+        if wrong or len({*roles, subject}) <= len(roles):
+            raise ValueError(
+                "'label', 'groups' and 'subject' of Schema.template must be different columns of the table. Got "
+                f"{label!r}, {groups!r} and {subject!r}; the table has {given[:20]}."
+            )
+        names = [name for name in given if name != subject]
         frame = as_dataframe(table, names)
         columns = {n: _skeleton(frame[n].dtype, n in roles) | _metadata.guessed(frame[n], n) for n in names}
         named = roles[: 0 if label is None else 1]

@@ -37,6 +37,27 @@ def test_values_beyond_the_bounds_count_as_the_bound_and_unknown_categories_are_
     assert "smith" not in set(new["job"].dropna())
 
 
+@pytest.mark.parametrize("odd", [None, pd.NA, np.nan, 10**25, 10**400])
+def test_one_odd_cell_among_numbers_makes_no_list_of_their_column(odd):
+    X = np.random.default_rng(0).normal(size=(300, 2)).astype(object)
+    X[0, 0] = odd
+    with pytest.warns(PrivacyLeakWarning, match="read the types"):
+        generator = PFGuardGenerator(epsilon=1000, balance=None, random_state=0).fit(X)
+    new = generator.sample(2000, random_state=0)
+    assert new.dtype == np.float64 and len(np.unique(new[:, 0])) > 1000
+
+
+def test_a_cell_beyond_all_floats_stops_no_learner_that_has_paid():
+    rng = np.random.default_rng(0)
+    X, y, groups = rng.normal(size=(300, 2)), rng.integers(0, 2, 300), rng.integers(0, 2, 300)
+    rows = [[10**400, 1.0], *X[1:].tolist()]
+    for seed in range(5):
+        model = SyntheticDataClassifier(epsilon=3, classes=[0, 1], groups=[0, 1], random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert model.fit(rows, y, sensitive_features=groups).predict(X[:3]).shape == (3,)
+
+
 @pytest.mark.parametrize("strange", [["a"], ("a", ["b"]), {"a": 1}])
 def test_a_private_value_of_no_category_at_all_fails_no_fit_that_is_paid_for(strange):
     cells = ["a", "b"] * 50

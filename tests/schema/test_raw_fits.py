@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import clone, is_regressor
+from sklearn.model_selection import KFold, cross_val_predict
 
 import skfairdp
 from skfairdp.baselines import GroupRandomizer, LagrangianClassifier
@@ -367,9 +368,23 @@ def test_public_rows_are_checked(name):
             fitted(name, X_public=with_cell(PUBLIC, "sex", "?"))
 
 
-def test_labels_that_a_meta_estimator_has_counted_are_read_by_their_position():
+def test_whole_numbers_beside_classes_that_are_words_are_positions_and_that_is_told():
     codes = (TABLE["income"] == ">50K").to_numpy().astype(int)
-    assert_same(as_it_is("pate"), fitted("pate", TABLE, codes))
+    with pytest.warns(UserWarning, match=r"positions of the classes.*: 0 is '<=50K', 1 is '>50K'. Pass the labels"):
+        model = fitted("pate", TABLE, codes)
+    assert_same(as_it_is("pate"), model)
+
+
+@pytest.mark.parametrize("form", [lambda codes: codes == 1, lambda codes: codes * 1.0, lambda codes: codes.tolist()])
+def test_truths_floats_and_lists_of_numbers_are_no_positions_of_words(form):
+    codes = (TABLE["income"] == ">50K").to_numpy().astype(int)
+    with pytest.raises(ValueError, match="y of PATEClassifier holds a label"):
+        fitted("pate", TABLE, form(codes))
+
+
+def test_positions_that_cross_val_predict_hands_on_are_read_without_a_word():
+    likely = cross_val_predict(made("pate")[0], TABLE, TABLE["income"], cv=KFold(2), method="predict_proba")
+    assert likely.shape == (len(TABLE), 2)
 
 
 # ---- public rows as a parameter ------------------------------------------------------------------------------------

@@ -106,7 +106,8 @@ def test_labels_without_a_schema_are_numbered_as_well():
 
 def test_the_form_of_answers_follows_from_who_calls_and_never_from_the_private_labels():
     numbers = (TABLE["income"] == ">50K").to_numpy(dtype=int)
-    model = clone(PATE).fit(TABLE, numbers)  # nobody but an ensemble says that numbers are asked for
+    with pytest.warns(UserWarning, match="positions of the classes"):
+        model = clone(PATE).fit(TABLE, numbers)  # nobody but an ensemble says that numbers are asked for
     assert set(model.predict(TEST)) == {"<=50K", ">50K"}
     (member,) = VotingClassifier([("one", PATE)]).fit(TABLE, TABLE["income"]).estimators_
     assert set(member.predict(TEST)) == {0, 1} and member.classes_.tolist() == ["<=50K", ">50K"]

@@ -439,6 +439,26 @@ def test_a_fit_says_what_a_row_without_a_listed_group_counts_as():
     assert "a row without one of them counts as 'other' in sex" in fact
 
 
+@pytest.mark.parametrize(
+    ("cells", "found"),
+    [
+        (["f", "f ", "m", "m"], ("f", "f ", "m")),
+        (["José", "Jose\u0301", "Ana", "Ana"], ("Ana", "Jose\u0301", "José")),
+        ([True, "yes", False, False], ("0", "1", "yes")),
+        (["yes", "Yes", "no", "no"], ("Yes", "no", "yes")),
+    ],
+)
+def test_values_that_may_be_one_are_told_of(cells, found):
+    data = beside(np.resize(np.array(cells, dtype=object), N)).rename(columns={"c": "sex"})
+    with (
+        recording_noise(entropy=0),
+        pytest.warns(UserWarning, match=r"lists values of \['sex'\] that differ by no more"),
+    ):
+        column = Schema.release(data, epsilon=12.0, label="y", groups="sex").columns["sex"]
+    assert tuple(sorted(column.values)) == found  # of one kind, so that groups can be compared
+    np.testing.assert_array_equal(np.isnan(column.read(data["sex"])), False)
+
+
 def test_years_of_two_digits_are_read_by_a_rule_that_is_said():
     days = pd.Series(np.datetime64("1985-01-01") + (np.arange(N) % 1500).astype("timedelta64[D]"))
     with recording_noise(entropy=0), pytest.warns(UserWarning, match=r"digits in \['c'\]: 69 to 99 as 1969 to 1999"):

@@ -126,6 +126,17 @@ def test_values_that_the_schema_foresees_come_back_as_they_were():
         (Boolean(), "TRUE", 1),
         (Date("2020-01-01", "2020-12-31"), datetime.datetime(2020, 1, 2, 23, 59), 18263),
         (Date("2020-01-01", "2020-12-31"), pd.Timestamp("2030-01-01"), 18627),
+        # What pandas makes of a column of digits, and how it writes whole numbers where another cell is blank.
+        (Date("1970-01-01", "2020-12-31", format="%Y"), 1978, 2922),
+        (Date("1970-01-01", "2020-12-31", format="%Y"), 1978.0, 2922),
+        (Date("1970-01-01", "2020-12-31", format="%Y", missing=True), 1978.5, np.nan),
+        (Date("1970-01-01", "2020-12-31", format="%d%m%Y"), 1021978, 2953),
+        (Date("1970-01-01", "2020-12-31", format="%d.%m.%Y", missing=True), 2922, np.nan),
+        (Date("1970-01-01", "2020-12-31"), 2922, 2922),
+        (Category([0, 1]), "1.0", 1),
+        (Category(["007", "x"]), "7.0", 0),
+        (Category(["1.0", "1"]), "1.0", 0),
+        (Boolean(), "0.0", 0),
     ],
 )
 def test_what_one_cell_is_read_as(column, cell, read):
@@ -137,6 +148,40 @@ def test_what_one_cell_is_read_as(column, cell, read):
 def test_half_a_surrogate_pair_is_a_text_as_any_other(column, form):
     """Found: pandas' own type for texts encodes them, and cannot encode this one."""
     np.testing.assert_array_equal(column.read(form(["\ud800", "a"])), column.read(form(["b", "a"])))
+
+
+def test_a_column_of_digits_is_read_by_the_format_whatever_its_type():
+    column = Date("1950-01-01", "2010-12-31", format="%Y%m%d")
+    cells = [19780405, 20011231]
+    for form in (cells, np.array(cells), np.array(cells, float), pd.Series(cells, dtype="Int64"), [*map(str, cells)]):
+        np.testing.assert_array_equal(column.read(form), [3016, 11687])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Date(pd.Timestamp("2000-01-01"), datetime.datetime(2001, 1, 1, 5)),
+        Date(datetime.date(2000, 1, 1), pd.Timestamp("2001-01-01", tz="UTC")),
+        Number(np.int64(0), np.float32(5), step=np.int8(1)),
+    ],
+)
+def test_bounds_of_other_types_come_back_from_pickles_and_files(column, tmp_path):
+    schema = Schema({"a": column, "b": Boolean()})
+    schema.save(tmp_path / "s.yaml")
+    assert Schema.load(tmp_path / "s.yaml") == schema == pickle.loads(pickle.dumps(schema)) == copy.deepcopy(schema)
+    assert isinstance(hash(schema), int)
+
+
+@pytest.mark.parametrize("column", [Number(0, 5, decimal=",", thousands=".", unit="$"), Number(0, 5, thousands=",")])
+def test_a_column_of_numbers_is_what_its_words_say(column):
+    assert eval(repr(column)) == column
+
+
+def test_floats_that_were_to_have_thousands_are_told_of():
+    schema = Schema({"a": Number(0, 5000, decimal=",", thousands="."), "b": Number(0, 5)})
+    with pytest.warns(UserWarning, match=r"\['a'\] declare thousands and are floats already.*dtype=str"):
+        schema.misfits(pd.DataFrame({"a": [1.162, 813.0], "b": [1.5, 2.5]}))
+    schema.misfits(pd.DataFrame({"a": ["1.162", "813"], "b": [1.5, 2.5]}))
 
 
 def test_a_step_never_leads_beyond_the_bounds():
@@ -262,6 +307,12 @@ def test_groups_of_two_columns_are_their_intersections():
         (lambda: Category([None]), "none of them missing"),
         (lambda: Date("2020-01-01", "2019-01-01"), "'first' before 'last'"),
         (lambda: Date("soon", "later"), "'first' before 'last'"),
+        (lambda: Date(pd.NaT, pd.NaT), "'first' before 'last'"),
+        (lambda: Date("2020-01-01", "2021-01-01", format="%Q"), "The 'format' of a Date"),
+        (lambda: Date("2020-01-01", "2021-01-01", format="%H:%M"), "The 'format' of a Date"),
+        (lambda: Schema(None), "must be a dict of columns by their names"),
+        (lambda: Schema.template(TABLE, label="Income"), "must be different columns of the table"),
+        (lambda: Schema.template(TABLE, label="sex", groups="sex"), "must be different columns of the table"),
         (lambda: Schema({"a": "number"}), "must map names to Number, Category, Boolean or Date"),
         (lambda: Schema(COLUMNS, label="rage"), "The 'label' of a Schema must be a Category or Boolean or Number"),
         (lambda: Schema(COLUMNS, label="wage"), r"'wage' is a Number\(missing=True\)"),
