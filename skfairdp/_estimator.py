@@ -184,12 +184,18 @@ def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, pub
 
 
 def steps_fitted_on_private_rows(pipeline: Pipeline) -> list[str]:
-    """Names of the steps before the last that learn from the rows that the last is fitted on."""
+    """Names of the steps before the last that learn from the rows that the last is fitted on, or may."""
     return [
         name
         for name, step in pipeline.steps[:-1]
-        if not (step in (None, "passthrough") or type(step).__name__ in _PUBLIC or not get_tags(step).requires_fit)
+        if not (step in (None, "passthrough") or type(step).__name__ in _PUBLIC)
+        and (get_tags(step).requires_fit or not _treats_rows_alone(getattr(step, "func", None)))
     ]
+
+
+def _treats_rows_alone(function: Any) -> bool:
+    """Whether a function is known to: others are called with all rows, and may scale one by the others."""
+    return isinstance(function, np.ufunc | None) or getattr(function, "predicts_rows_alone", False) is True
 
 
 def _warn_of_caller(owner: str, frame: Any) -> None:
@@ -204,7 +210,8 @@ def _warn_of_caller(owner: str, frame: Any) -> None:
         warn_caller(
             f"The Pipeline around {owner} fits {', '.join(map(repr, steps))} on private rows as well, and the "
             f"epsilon of {owner} does not cover what they reveal. Fit them on public rows: "
-            "PublicPreprocessor(transformer, X_public).",
+            "PublicPreprocessor(transformer, X_public). A function that treats each row by itself may say so: "
+            "function.predicts_rows_alone = True.",
             PrivacyLeakWarning,
         )
     called = [type(one).__name__ for one in getattr(caller, "_skl_callbacks", ())]

@@ -60,6 +60,8 @@ class Judgement:
     unsure: Any = 0.0
     #: How sure it is that no inequality is broken by more, where the model depends on what is chance of these rows.
     together: float | None = None
+    #: By other answers in its stead, which may be those that chance on these rows sets apart: the larger bound counts.
+    beside: "Judgement | None" = None
 
     @classmethod
     def by_rows(cls, constraints: fairness.RateConstraints, groups: Any, truth: Any, answers: Any) -> "Judgement":
@@ -229,7 +231,8 @@ class Judgement:
         found = fairness.violation_bounds(constraints, self.counts, level=level, noise=noise, together=self.together)
         if self.optimism is not None and self.counts.shape[1] > 1:
             found += self._hidden_by_optimism(constraints, self.optimism)
-        return float(found.max(initial=-1.0))
+        other = -1.0 if self.beside is None else self.beside._largest(constraints, level)
+        return max(float(found.max(initial=-1.0)), other)
 
     def after_learning(self, share: float) -> "Judgement":
         """With so many of the rows right for having been seen: shared by true classes, and maybe all in one group."""

@@ -379,7 +379,7 @@ def _is_known(part: Any) -> bool:
     if home == "sklearn" and type(part).__name__ in _TOGETHER:
         return False
     if isinstance(part, FunctionTransformer):
-        return part.func is None  # rows as they are
+        return type(part) is FunctionTransformer and part.func is None  # rows as they are
     return home in (_KNOWN if callable(part) or hasattr(part, "predict") else _VALUES)
 
 

@@ -3,6 +3,7 @@
 import html
 import importlib
 import inspect
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,8 @@ from fairlearn.metrics import MetricFrame, plot_model_comparison, plot_roc_curve
 from fairlearn.postprocessing import ThresholdOptimizer
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.metrics import accuracy_score
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler, scale
 
 import skfairdp
 from skfairdp import FairDPSGDClassifier, PublicPreprocessor
@@ -47,6 +49,31 @@ def public_transformers():
     rooms = [importlib.import_module(f"skfairdp.{room}") for room in skfairdp._ROOMS]
     kinds = {getattr(room, name) for room in rooms for name in room.__all__}
     return {kind for kind in kinds if inspect.isclass(kind) and issubclass(kind, TransformerMixin)}
+
+
+@pytest.mark.parametrize(
+    ("function", "told"), [(scale, True), (lambda X: X - X.mean(axis=0), True), (np.abs, False), (None, False)]
+)
+def test_a_function_that_may_read_all_rows_together_is_told_of(function, told):
+    X, y = (rng := np.random.default_rng(0)).normal(size=(200, 2)), rng.integers(0, 2, 200)
+    model = make_pipeline(FunctionTransformer(function), FairDPSGDClassifier(epsilon=1.0, lam=0.0, classes=[0, 1]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    assert any("fits 'functiontransformer' on private rows" in str(one.message) for one in caught) is told
+
+
+def test_a_function_may_say_that_it_treats_rows_alone():
+    def shifted(X):
+        return X + 1
+
+    shifted.predicts_rows_alone = True
+    model = make_pipeline(FunctionTransformer(shifted), FairDPSGDClassifier(epsilon=1.0, lam=0.0, classes=[0, 1]))
+    X, y = (rng := np.random.default_rng(0)).normal(size=(200, 2)), rng.integers(0, 2, 200)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    assert not any("on private rows as well" in str(one.message) for one in caught)
 
 
 SCHEMA = Schema({"age": Number(0, 10), "town": Category(["x", "y"])})

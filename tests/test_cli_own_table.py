@@ -267,6 +267,20 @@ def test_roles_of_a_template_are_different_columns(table, twice):
     assert done.returncode == 2 and "name 'sex' twice" in done.stderr
 
 
+@pytest.mark.parametrize("file", ["privacy.json", "frontier.csv", "schema.yaml"])
+def test_no_result_takes_the_place_of_the_account_that_is_charged(table, tmp_path, file):
+    out = tmp_path / "out"
+    done = run("frontier", table, *ROLES, "--epsilon", 1, "--out", out, "--ledger", out / file)
+    assert done.returncode == 2 and f"cannot replace {out / file}" in done.stderr and not (out / file).exists()
+
+
+def test_a_schema_that_somebody_wrote_is_not_replaced_by_a_released_one(table, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "schema.yaml").write_text("columns:\n  age: {kind: number, low: 17, high: 90}\n")
+    done = run("frontier", table, *ROLES, "--epsilon", 1, "--out", tmp_path / "out")
+    assert done.returncode == 2 and "somebody wrote it" in done.stderr and not (tmp_path / "out/ledger.jsonl").exists()
+
+
 def test_columns_of_several_levels_are_read_by_their_names(tmp_path):
     pd.DataFrame({("a", "x"): [1, 2], ("b", "y"): [3, 4]}).to_parquet(tmp_path / "t.parquet")
     assert list(read_table(str(tmp_path / "t.parquet"), types=False).columns) == ["('a', 'x')", "('b', 'y')"]

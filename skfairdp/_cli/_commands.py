@@ -121,8 +121,11 @@ def run_frontier(arguments: argparse.Namespace) -> int:
     known = said["known"].items() if said else ()
     paid = any(getattr(column, "privacy_", None) for _, column in known)  # a file of an earlier run
     read = [arguments.table, *([arguments.schema] if said and schema is None and not paid else [])]
-    made = (*_files.FRONTIER_FILES, "schema.yaml", "privacy.json", _files.LEDGER_FILE)
-    folder = _files.writable_folder(arguments.out, made, read)
+    made = (*_files.FRONTIER_FILES, "schema.yaml", "privacy.json")
+    folder = _files.writable_folder(arguments.out, (*made, _files.LEDGER_FILE), read)
+    _files.writable_folder(arguments.out, made, [arguments.ledger] if arguments.ledger else [])
+    if schema is None and not paid:
+        _files.refuse_handwritten(folder / "schema.yaml")
     table = _files.read_table(arguments.table, types=False, listed=_listed(known))
     label = arguments.label or (said["label"] if said else None)
     groups = tuple(arguments.group or (said["groups"] if said else ()))

@@ -210,6 +210,12 @@ def writable_folder(out: str, files: Sequence[str] = FRONTIER_FILES, read: Seque
     return folder
 
 
+def refuse_handwritten(path: Path) -> None:
+    """Refuse to replace a schema that nothing was paid for: somebody wrote it."""
+    if path.is_file() and "releases" not in path.read_text(encoding="utf-8", errors="replace"):
+        raise UsageError(f"cannot replace {path}: somebody wrote it. Use it, --schema {path}, or name another --out")
+
+
 @contextlib.contextmanager
 def replaced(folder: Path) -> Iterator[Path]:
     """A new folder of which all files take their places at the end: what a link there leads to is never written."""

@@ -3,7 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone, is_regressor
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object, process_routing
 
@@ -166,6 +167,7 @@ class Candidate:
                 PrivacyLeakWarning,
             )
         self.estimator, self.name, self.prefix = estimator, names[0], names[0].removesuffix("ledger")
+        self._check_fits_once(owner)
         privacy.refuse_ledger_of_seed(
             f"The estimator of {owner}", self.parameter("noise_seed"), self.parameter("ledger")
         )
@@ -176,6 +178,19 @@ class Candidate:
             talks = [n for n, v in params.items() if n.split("__")[-1] == "verbose" and isinstance(v, bool | int)]
             changes.update({n: type(params[n])(0) for n in talks})
         estimator.set_params(**changes)
+
+    def _check_fits_once(self, owner: str) -> None:
+        """Refuse what may fit the private estimator several times, or learn from private rows beside it: it is planned
+        and paid for once."""
+        for part in self._nested(self.estimator)[:-1]:
+            once = isinstance(part, Pipeline) or type(part).__module__.startswith("skfairdp.")
+            by_functions = isinstance(part, TransformedTargetRegressor) and part.transformer is None
+            if not (once or by_functions):
+                raise ValueError(
+                    f"{owner} pays for one fit of its private estimator, and {type(part).__name__} around it may make "
+                    "several, or learn from private rows itself. Search the private estimator alone, at the end of a "
+                    "Pipeline, or in a post-processor of this package."
+                )
 
     def parameter(self, name: str) -> Any:
         """A parameter of the private estimator, None where it has none of that name."""
@@ -244,7 +259,15 @@ class Candidate:
 
     def model(self, params: Mapping[str, Any], **private: Any) -> Any:
         """A clone with these parameters that charges no ledger, also inside of the block of one: the search pays."""
-        model = clone(self.estimator).set_params(**params)
+        model = clone(self.estimator).set_params(**deepcopy(dict(params)))  # a step of a Pipeline is fitted in place
+        own = model.get_params(deep=True)
+        for name, usual in (("noise_seed", self.parameter("noise_seed")), ("ledger", self.parameter("ledger"))):
+            given = own.get(self.prefix + name)
+            if given is not None and given is not usual and given != usual:
+                raise ValueError(
+                    f"A candidate sets {name!r}, which the search reads of its estimator: of all fits it is the same. "
+                    f"Leave it out of 'param_grid', and give it to the estimator."
+                )
         model.set_params(**{self.prefix + name: value for name, value in private.items()})
         return model.set_params(**{self.name: None if ledger_in_use() is None else UNCHARGED})
 

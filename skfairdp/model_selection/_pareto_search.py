@@ -127,7 +127,8 @@ def _grouped(candidate: Candidate, grid: list[dict[str, Any]]) -> list[tuple[Mem
             free = frozenset()
         after: frozenset[str] = getattr(model, "_after_teachers", frozenset())
         paid = {name: value for name, value in params.items() if not _among(name, free)}
-        key = joblib.hash((sorted(free), sorted(paid.items(), key=lambda item: item[0])))
+        # whoever leaves out what another one changes has the estimator's own value: that is another refit
+        key = joblib.hash((sorted(free), sorted(params), sorted(paid.items(), key=lambda item: item[0])))
         trained = {name: value for name, value in params.items() if not _among(name, after)}
         found.setdefault(key, []).append((j, params))
         # Without anything after the teachers there is nothing to share.
@@ -562,8 +563,10 @@ class ParetoSearchCV(SearchBase):
         self.n_splits_ = len(data.splits)
         self.cv_results_ = results_table(data, run, objectives)
         self._judge(objectives, reference)
-        self._choose(run, objectives, bounds, self._refit_objective)
-        self.privacy_ = run.spent
+        try:
+            self._choose(run, objectives, bounds, self._refit_objective)
+        finally:
+            self.privacy_ = run.spent  # with the refit, however that ends
         self.pareto_table_ = pareto_table(data, run, self.cv_results_, self.privacy_)
 
     def _forget(self) -> None:

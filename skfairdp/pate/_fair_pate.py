@@ -339,8 +339,13 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             return Judgement.by_rows(held, cells[0], cells[1], one), "sampled"
         answers = student.predict(public.X)
         if not own and not isinstance(student, training.ConstantStudent) and len(public.X) <= _MOST_LEFT_OUT:
+            others = answers.copy()
             for lessons, asked in self._lessons.fifths:
-                answers[asked] = self._teach(lessons).predict(public.X[asked])
+                others[asked] = self._teach(lessons).predict(public.X[asked])
+            taught, untaught = (
+                Judgement.by_fifths(held, public.groups, None, *one) for one in ((answers, others), (others, answers))
+            )
+            return replace(untaught, beside=taught), "public"
         return Judgement.by_rows(held, public.groups, None, answers), "sampled" if own else "public"
 
     def _held(self, domain: Any) -> fairness.RateConstraints | None:
@@ -350,7 +355,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         if isinstance(student, ConstrainedStudent):
             asked = student.constraints
         elif gamma is not None:
-            method = "to_overall" if disparity == "overall" and len(domain) > 2 else "between_groups"
+            method = "to_overall" if disparity == "overall" else "between_groups"
             asked = fairness.RateParity("selection_rate", float(gamma), method=method)
         if asked is None:
             return None

@@ -1,7 +1,7 @@
 """Public-data calibration: a fitted classifier's gap between groups, lowered on public rows."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -277,8 +277,10 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         samples = model is None and public is None
         if model is None:
             X, y, metadata = self._arguments(X, y, sensitive_features, public, subject)
-            # there to be used, whatever becomes of its calibration
-            self.estimator_ = _utils.without_cells(clone(self.estimator).fit, X, y, owner=_OWNER, **metadata)
+            fitted = _utils.without_cells(clone(self.estimator).fit, X, y, owner=_OWNER, **metadata)
+            for name in [name for name in vars(self) if name == "_calibrated" or name.endswith("_")]:
+                delattr(self, name)  # nothing of an earlier fit stands beside this model
+            self.estimator_ = fitted  # there to be used, whatever becomes of its calibration
             model = inputs.fitted(self.estimator_, _OWNER)
         if samples:
             public = model._released_rows()
@@ -298,7 +300,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         method._check(model, _OWNER)
         rows, domain = self._read(X, model, sensitive_features)
         labels = None if self.constraints is None else self._labels(X, y, rows.classes, domain)
-        for name in _FITTED & vars(self).keys():
+        for name in (_FITTED - {"estimator_"}) & vars(self).keys():
             delattr(self, name)
         self.classes_, self.groups_ = rows.classes, domain
         found = self._found_by(method, model, rows, labels)
@@ -320,6 +322,8 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             setattr(self, name, value)
         self.agreement_ = float(np.mean(found.answers == rows.before))
         if judgement is not None:
+            if self.constraints is None and self.disparity == "others" and len(self.groups_) > 2:
+                judgement = replace(judgement, weaker=self._held(to_overall=True))  # no group is nearer to all others
             # how far rows that the model samples are from private ones, nobody has looked
             set_judgement(self, judgement, in_doubt=samples)
         account = Account.of(model)
@@ -624,8 +628,9 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
                 FairnessWarning,
             )
 
-    def _held(self) -> RateConstraints:
+    def _held(self, *, to_overall: bool = False) -> RateConstraints:
         """What was asked for, on the rates of these groups and classes."""
         gamma = 1.0 if self.gamma is None else self.gamma
-        asked: tuple[RateParity | RateBound, ...] = (RateParity("selection_rate", gamma),)
+        method = "to_overall" if to_overall or self.disparity == "overall" else "between_groups"
+        asked: tuple[RateParity | RateBound, ...] = (RateParity("selection_rate", gamma, method=method),)
         return RateConstraints(self._asked() or asked, self.groups_.tolist(), self.classes_.tolist(), _OWNER)

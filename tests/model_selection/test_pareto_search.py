@@ -142,6 +142,22 @@ def test_an_interrupted_search_leaves_what_it_may_have_spent(monkeypatch):
     assert len(ledger.entries) == 2  # the finished candidate and the one that was under way; not the third
 
 
+def test_a_search_whose_refit_is_interrupted_tells_what_the_refit_cost(monkeypatch):
+    ledger, real, n_rows = PrivacyLedger(), Toy.fit, len(X)
+
+    def interrupted(self, X, y, **kwargs):
+        real(self, X, y, **kwargs)
+        if len(X) == n_rows:
+            raise KeyboardInterrupt
+        return self
+
+    monkeypatch.setattr(Toy, "fit", interrupted)
+    search = toy_search(Toy(ledger=ledger), cv=2)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, Y, sensitive_features=Z)
+    assert search.privacy_.epsilon == pytest.approx(ledger.epsilon_spent, rel=1e-6)
+
+
 def test_seeded_noise_makes_the_whole_search_uncertified_and_repeatable():
     first, second = fitted(Toy(noise_seed=3)), fitted(Toy(noise_seed=3))
     assert first.privacy_.epsilon == math.inf and np.isfinite(first.privacy_.mechanism_epsilon)

@@ -243,4 +243,6 @@ def test_a_step_that_hands_rows_on_is_no_reason_to_ask_row_by_row():
     """Three thousand rows of a network behind such a step took twenty seconds: each had a copy of its own."""
     fitted = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
     assert known_row_wise(make_pipeline(FunctionTransformer(), fitted))
+    own = type("Centred", (FunctionTransformer,), {"transform": lambda self, X: X - X.mean(axis=0)})
+    assert not known_row_wise(make_pipeline(own(), fitted))
     assert not known_row_wise(make_pipeline(FunctionTransformer(np.abs), fitted))

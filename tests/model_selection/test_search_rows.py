@@ -9,12 +9,13 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import NMF, MiniBatchNMF
-from sklearn.ensemble import VotingClassifier
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import all_estimators
@@ -219,13 +220,53 @@ def test_idp3_is_refused_on_private_rows_before_anything_is_spent():
     for model in (gate, make_pipeline(gate), Wrapper(gate)):
         prefix = next(n for n in model.get_params() if n.split("__")[-1] == "epsilon")
         for search in (ParetoSearchCV(model, {prefix: [1.0]}, cv=2), PrivateSearchCV(model, {prefix: [1.0]})):
-            with pytest.raises(ValueError, match="cannot score IDP3 on private rows"):
+            with pytest.raises(ValueError, match=r"cannot score IDP3 on private rows|Wrapper around it may make"):
                 search.fit(X, Y, sensitive_features=Z)
     assert ledger.entries == ()
     # None lets everything through, so that each answer is its own
     ParetoSearchCV(IDP3(inner, groups=[0, 1]), {"gamma": [None]}, cv=2).fit(X, Y, sensitive_features=Z)
     with pytest.raises(ValueError, match="cannot score IDP3"):  # one of the grid is enough
         ParetoSearchCV(gate, {"gamma": [None, 0.1]}, cv=2).fit(X, Y, sensitive_features=Z)
+
+
+@pytest.mark.parametrize("search", [ParetoSearchCV, PrivateSearchCV])
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda toy: BaggingClassifier(toy, n_estimators=3),
+        OneVsRestClassifier,
+        lambda toy: CalibratedClassifierCV(toy, cv=2),
+        lambda toy: make_pipeline(OneVsRestClassifier(toy)),
+    ],
+)
+def test_what_may_fit_several_times_is_not_searched_for_the_price_of_one_fit(search, around):
+    ledger = PrivacyLedger()
+    model = around(Toy(ledger=ledger))
+    name = next(name for name in model.get_params() if name.split("__")[-1] == "cut")
+    with pytest.raises(ValueError, match=r"pays for one fit of its private estimator, and .* around it may make"):
+        search(model, {name: [0.0]}).fit(X, Y, sensitive_features=Z)
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize("search", [ParetoSearchCV, PrivateSearchCV])
+@pytest.mark.parametrize("own", [{"noise_seed": 7}, {"ledger": PrivacyLedger(epsilon=0.5)}])
+@pytest.mark.parametrize("as_step", [False, True])
+def test_a_candidate_has_neither_seed_nor_ledger_of_its_own(search, own, as_step):
+    ledger = PrivacyLedger()
+    model, grid = Toy(ledger=ledger), {name: [value] for name, value in own.items()}
+    if as_step:
+        model, grid = Pipeline([("m", model)]), {"m": [Toy(**own)]}
+    with pytest.raises(ValueError, match="A candidate sets"):
+        search(model, grid).fit(X, Y, sensitive_features=Z)
+    assert ledger.entries == ()
+
+
+def test_the_winner_is_the_model_that_was_scored_and_nothing_of_the_grid_is_fitted():
+    step = Toy()
+    search = ParetoSearchCV(Pipeline([("m", Toy())]), {"m": [step], "m__cut": [0.0, 5.0]}, cv=2, scoring="accuracy")
+    search.fit(X, Y)
+    assert search.best_estimator_[-1].cut == search.best_params_["m__cut"]
+    assert not hasattr(step, "classes_")
 
 
 class RowsAlone(Toy):

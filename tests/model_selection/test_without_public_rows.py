@@ -67,6 +67,15 @@ def test_learners_on_synthetic_rows_share_one_release_a_fold():
     assert np.isfinite(search.cv_results_["mean_test_accuracy"]).all()
 
 
+@pytest.mark.parametrize("grid", [[{"estimator__C": [1e-6]}, {}], [{}, {"estimator__C": [1e-6]}]])
+def test_whoever_leaves_out_what_another_candidate_changes_has_the_value_of_the_estimator(grid):
+    search = ParetoSearchCV(synthetic(**CLEAR), grid, scoring="accuracy", cv=2, score_epsilon=20.0)
+    search.fit(SPLIT.X, SPLIT.y, sensitive_features=SPLIT.sensitive_features)
+    scores = dict(zip(map(str, search.cv_results_["params"]), search.cv_results_["mean_test_accuracy"], strict=True))
+    assert scores["{}"] > scores["{'estimator__C': 1e-06}"] + 0.05
+    assert search.best_params_ == {} and search.best_estimator_.estimator_.C == 1.0
+
+
 def test_refit_changes_what_is_free_and_nothing_else():
     ledger = PrivacyLedger()
     model = synthetic(ledger=ledger, **CLEAR)

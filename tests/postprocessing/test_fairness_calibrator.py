@@ -208,6 +208,41 @@ def test_no_gap_at_all_is_a_bound_like_any_other():
     assert calibrator.fit(X, sensitive_features=groups).constraint_holds_ != "yes"
 
 
+@pytest.mark.parametrize(("disparity", "k"), [("overall", 2), ("overall", 3), ("others", 3), ("between", 2)])
+def test_what_is_asked_of_the_gap_is_what_is_judged(disparity, k):
+    rng = np.random.default_rng(0)
+
+    def rows(n):
+        groups = rng.integers(0, k, n)
+        X = rng.normal(size=(n, 3))
+        X[:, 0] += groups
+        return X, (X[:, 0] + rng.normal(size=n) > 0.7).astype(int), groups
+
+    (X, y, _), (X_public, _, public), (new, _, groups) = rows(3000), rows(3000), rows(100_000)
+    model = LogisticRegression().fit(X, y)
+    calibrator = FairnessCalibrator(model, method="threshold", gamma=0.08, disparity=disparity)
+    calibrator.fit(X_public, sensitive_features=public)
+    gap = demographic_disparity(None, calibrator.predict(new), sensitive_features=groups, gap=disparity)
+    assert gap <= 0.1 and calibrator.constraint_holds_ != "no"
+
+
+def test_a_calibration_that_fails_leaves_the_paid_model_alone_and_its_price(biased, monkeypatch):
+    split, ledger = biased.split, PrivacyLedger()
+    given = {"X_public": split.public}
+    private = FairDPSGDClassifier(epsilon=1.0, lam=0.0, classes=[0, 1], ledger=ledger)
+    calibrator = FairnessCalibrator(private, method="threshold")
+
+    calibrator.fit(split.X, split.y, **given)
+    first = calibrator.estimator_
+    monkeypatch.setattr(FairnessCalibrator, "_calibrate", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        calibrator.fit(split.X, split.y, **given)
+    assert calibrator.estimator_ is not first and calibrator.estimator_.privacy_.epsilon == pytest.approx(1, abs=0.01)
+    assert not hasattr(calibrator, "gap_after_") and not hasattr(calibrator, "_calibrated")
+    with pytest.raises(NotFittedError):
+        calibrator.predict(split.X[:3])
+
+
 class ByAnotherColumn(Net):
     """Predicts by a column that knows nothing of the group, whatever its probabilities say."""
 
