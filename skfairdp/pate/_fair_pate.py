@@ -342,10 +342,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             others = answers.copy()
             for lessons, asked in self._lessons.fifths:
                 others[asked] = self._teach(lessons).predict(public.X[asked])
-            taught, untaught = (
-                Judgement.by_fifths(held, public.groups, None, *one) for one in ((answers, others), (others, answers))
-            )
-            return replace(untaught, beside=taught), "public"
+            taught = Judgement.by_fifths(held, public.groups, None, answers, others)
+            return replace(Judgement.by_fifths(held, public.groups, None, others, answers), beside=taught), "public"
         return Judgement.by_rows(held, public.groups, None, answers), "sampled" if own else "public"
 
     def _held(self, domain: Any) -> fairness.RateConstraints | None:

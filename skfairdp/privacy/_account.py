@@ -311,6 +311,11 @@ class Account:
         spent = getattr(part, "privacy_", None)
         if isinstance(spent, PrivacySpent):
             self.found["fit", spent.release or id(spent)] = spent, ledgers_of(part)
+            inner = Account()  # its cost is known, and what learned beside it is not
+            for where in () if hasattr(part, "generator_") else ("estimator", "estimator_", "best_estimator_"):
+                inner.look_at(getattr(part, where, None), f"{name}.{where}")
+            if inner.found:
+                self.unseen, self._folds = [*self.unseen, *inner.unseen], [*self._folds, *inner._folds]
             return True
         if hasattr(part, "get_params"):
             self.look_at_value(part.get_params(deep=False))
@@ -321,7 +326,8 @@ class Account:
             self.look_at(child, name)
         del self.unseen[told:]  # whoever hides a private model is told of itself
         new = list(self.found.values())[before:]
-        if any(hasattr(part, attribute) for attribute in _FOLDS) and any(not ledgers for _, ledgers in new):
+        threw_away = any(hasattr(part, attribute) for attribute in _FOLDS) or _predicted_folds(part)
+        if threw_away and any(not ledgers for _, ledgers in new):
             self._folds.append(f"fits on folds of {name}")
         if new and getattr(part, "bootstrap", False):
             self._folds.append(f"rows that {name} drew with replacement, one record maybe several times")
@@ -375,6 +381,12 @@ def _hands_on(part: Any) -> bool:
     """Whether all that it learned is in what is inside: a search's choice among folds is told of as such."""
     kind = type(part)
     return kind.__name__ in _HAND_ON or kind.__module__.startswith(("skfairdp.", "sklearn.model_selection._search"))
+
+
+def _predicted_folds(part: Any) -> bool:
+    """Whether it was taught by answers of fits on folds that it has thrown away."""
+    chained = type(part).__name__ in ("ClassifierChain", "RegressorChain") and part.cv is not None
+    return chained or (type(part).__name__ == "CalibratedClassifierCV" and part.ensemble is False)
 
 
 def _fitted_attributes(part: Any) -> list[str]:

@@ -18,14 +18,25 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, KFold, TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from skfairdp import IDP3, PATEClassifier, PrivacyLedger, PublicData, RandomizedResponseClassifier
+from skfairdp import (
+    IDP3,
+    FairDPSGDClassifier,
+    FairnessCalibrator,
+    PATEClassifier,
+    PrivacyLedger,
+    PrivateSearchCV,
+    PublicData,
+    RandomizedResponseClassifier,
+)
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.gradient import FairDPSGDRegressor, mlp
+from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.privacy import epsilon_of, privacy_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
@@ -52,6 +63,32 @@ def test_a_step_that_reads_private_rows_is_named():
     with pytest.warns(PrivacyLeakWarning, match="StandardScaler"):
         spent = privacy_of(model)
     assert any("StandardScaler" in fact for fact in spent.public)
+
+
+def test_what_learned_beside_a_private_model_is_named_from_outside_as_well():
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(400, 2)), rng.integers(0, 2, 400)
+    y = (X[:, 0] > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        inner = make_pipeline(StandardScaler(), FairDPSGDClassifier(epsilon=1.0, lam=0.0, classes=[0, 1]))
+        search = PrivateSearchCV(inner, {"fairdpsgdclassifier__lam": [0.0]}).fit(X, y)
+        fitted = inner.fit(X, y)
+        thresholds = PrivateThresholds(fitted, epsilon=1.0, groups=[0, 1]).fit(X, y, sensitive_features=groups)
+        calibrator = FairnessCalibrator(fitted, method="threshold").fit(X, sensitive_features=groups)
+    for model in (search, thresholds, calibrator):
+        with pytest.warns(PrivacyLeakWarning, match=r"cannot see what these read: .*\(StandardScaler\)"):
+            assert privacy_of(model).epsilon == pytest.approx(model.privacy_.epsilon)
+
+
+def test_folds_of_a_chain_are_told_of():
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    chain = ClassifierChain(FairDPSGDClassifier(epsilon=1.0, lam=0.0, classes=[0, 1]), cv=KFold(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        chain.fit(X, (X > 0).astype(int))
+    with pytest.warns(PrivacyLeakWarning, match="fits on folds of ClassifierChain"):
+        privacy_of(chain)
 
 
 def test_two_models_that_vote_are_composed():
