@@ -333,8 +333,8 @@ def set_judgement(estimator: Any, judgement: "Judgement | None", *, in_doubt: bo
     for name in ("gap_", "gap_bound_", "constraint_holds_"):
         vars(estimator).pop(name, None)
     if judgement is not None:
-        doubtful = judgement.gap, 1.0, "no" if judgement.holds == "no" else "within the noise"
-        estimator.gap_, estimator.gap_bound_, estimator.constraint_holds_ = doubtful if in_doubt else judgement.said
+        estimator.gap_, estimator.gap_bound_ = judgement.gap, 1.0 if in_doubt else judgement.gap_bound
+        estimator.constraint_holds_ = "within the noise" if in_doubt and judgement.holds == "yes" else judgement.holds
 
 
 def asked_constraints(estimator: Any, usual: Any = None) -> Any:
