@@ -188,8 +188,7 @@ def _frame(X: Any) -> pd.DataFrame:
 def _marginal(name: Any, real: pd.Series, made: pd.Series, n_bins: int) -> pd.DataFrame:
     """Shares of both tables in the cells of one column."""
     if pd.api.types.is_numeric_dtype(real.dtype) and not pd.api.types.is_bool_dtype(real.dtype) and real.nunique() > 12:
-        numbers = real.to_numpy(dtype=float, na_value=np.nan)
-        cuts = np.unique(np.nanquantile(numbers, np.linspace(0, 1, n_bins + 1)))
+        cuts = np.unique(np.nanquantile(real.to_numpy(dtype=float, na_value=np.nan), np.linspace(0, 1, n_bins + 1)))
         codes = [_cell(column.to_numpy(dtype=float, na_value=np.nan), cuts) for column in (real, made)]
         labels = [f"{low:.4g} – {high:.4g}" for low, high in itertools.pairwise(cuts)]
     else:
