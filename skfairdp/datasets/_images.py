@@ -132,8 +132,7 @@ def fetch_mnist(*, kind: str = "digits", data_home: Folder = None) -> Any:
 
 
 def _clothes(data_home: Folder) -> Any:
-    folder = idx_folder(_FASHION_PLACES, data_home)
-    if folder is None:
+    if (folder := idx_folder(_FASHION_PLACES, data_home)) is None:
         home = data_folder(data_home)
         looked = f"neither {home} nor its subfolder fashion-mnist has {IDX_FILES[0]}" if home else "no folder was given"
         raise FileNotFoundError(

@@ -135,8 +135,7 @@ def make_world(world: World, placed: Sequence[tuple[int, tuple[Any, ...] | None]
         y[row] = record[1]
         if groups is not None and len(record) > 2 and record[2] is not None:
             groups[row] = record[2]
-    gone = {row for row, record in everywhere if record is None}
-    if not gone:
+    if not (gone := {row for row, record in everywhere if record is None}):
         return World(X, y, groups, world.ids)
     kept = np.array([row for row in range(len(y)) if row not in gone])
     ids = None if world.ids is None else world.ids.iloc[kept]

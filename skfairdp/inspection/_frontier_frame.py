@@ -84,8 +84,7 @@ class Part:
     @property
     def error_text(self) -> str:
         """How far that column is to be trusted, where it is noisy, in words."""
-        errors = self.rows.get(f"{self.utility}_error")
-        if errors is None:
+        if (errors := self.rows.get(f"{self.utility}_error")) is None:
             return ""
         most = rounded_up(errors.max(), 2) if self.of_amounts else f"{rounded_up(100 * errors.max(), 2)}%"
         return (

@@ -183,13 +183,9 @@ class Candidate:
 
     def domain(self, name: str) -> Any:
         """``classes``, ``groups`` or ``sensitive_columns``: of the private estimator, or of what it is inside of."""
-        levels = self.prefix.split("__")
-        params = self.estimator.get_params(deep=True)
-        for depth in range(len(levels) - 1, -1, -1):
-            given = params.get("__".join([*levels[:depth], name]))
-            if given is not None:
-                return given
-        return None
+        levels, params = self.prefix.split("__"), self.estimator.get_params(deep=True)
+        places = ("__".join([*levels[:depth], name]) for depth in range(len(levels) - 1, -1, -1))
+        return next((params[place] for place in places if params.get(place) is not None), None)
 
     @property
     def of_amounts(self) -> bool:
@@ -258,10 +254,8 @@ class Candidate:
         release = inner.privacy_.own.release if hasattr(inner, "privacy_") else None
         inner.privacy_ = spent
         for part in _parts_of(fitted, {}):
-            if (
-                isinstance(stated := getattr(part, "__dict__", {}).get("privacy_"), PrivacySpent)
-                and stated.own.release == release
-            ):
+            stated = getattr(part, "__dict__", {}).get("privacy_")
+            if isinstance(stated, PrivacySpent) and stated.own.release == release:
                 part.privacy_ = spent
         return fitted.set_params(**{self.name: self.parameter("ledger")})
 

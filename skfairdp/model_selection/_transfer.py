@@ -136,8 +136,7 @@ def _levels(source: pd.DataFrame, target: pd.DataFrame) -> list[float]:
     for kind, value in zip(kinds, target["epsilon"].astype(float).tolist(), strict=True):
         levels = known.get(kind, np.array([value]))
         nearest = float(levels[np.argmin(np.abs(levels - value))])
-        close = nearest == value or abs(nearest - value) <= _SAME_EPSILON * abs(value)
-        found.append(nearest if close else value)
+        found.append(nearest if nearest == value or abs(nearest - value) <= _SAME_EPSILON * abs(value) else value)
     return found
 
 
@@ -161,12 +160,11 @@ def _summary(part: pd.DataFrame, key: Any, reference: Sequence[float] | None) ->
     found["frontier_kept"] = float(chosen["non_dominated_target"].mean())
     found["feasible"] = float(chosen["feasible"].mean())
     pairs = {side: part[[f"accuracy_{side}", f"disparity_{side}"]].to_numpy(float) for side in ("source", "target")}
-    corner = reference
-    if corner is None:  # the smallest accuracy and the largest gap of both: one corner, or volumes would not compare
+    if reference is None:  # the smallest accuracy and the largest gap of both: one corner, or volumes would not compare
         together = np.concatenate(list(pairs.values()))
-        corner = float(np.nanmin(together[:, 0])), float(np.nanmax(together[:, 1]))
+        reference = float(np.nanmin(together[:, 0])), float(np.nanmax(together[:, 1]))
     for side, points in pairs.items():
-        found[f"hypervolume_{side}"] = _frame.hypervolume(points, corner, [False, True])
+        found[f"hypervolume_{side}"] = _frame.hypervolume(points, reference, [False, True])
     return found
 
 
