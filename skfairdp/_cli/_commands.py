@@ -427,7 +427,8 @@ def _load(data: str, seed: int, quick: bool, n_synthetic: int) -> tuple[str, "Pr
             path, said = " ".join(str(datasets.data_file(wanted)).split()), " ".join(str(error).split())
             raise UsageError(said if path in said or path == "None" else f"{path}: {said}") from None
         rows = bunch.data, bunch.target, bunch.sensitive_features
-        where = f"{wanted} ({len(bunch.target):,} rows, groups by {rows[2].name}) from {bunch.source}{note}"
+        groups = bunch.sensitive_features.name
+        where = f"{wanted} ({len(bunch.target):,} rows, groups by {groups}) from {bunch.source}{note}"
     sizes = (0.25, 0.05, 0.25) if quick else (0.70, 0.05, 0.25)
     split = datasets.train_private_public_test_split(*rows, sizes=sizes, random_state=seed)
     return wanted, split.encode(make_tabular_encoder()), where

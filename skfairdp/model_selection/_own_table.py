@@ -531,8 +531,7 @@ class _Sweep:
     @property
     def replaced(self) -> NeighboringRelation:
         """What a table of counts protects."""
-        of = NeighboringRelation
-        return of.REPLACE_ONE if self.subject is None else of.REPLACE_SUBJECT
+        return NeighboringRelation.REPLACE_ONE if self.subject is None else NeighboringRelation.REPLACE_SUBJECT
 
     @property
     def relation(self) -> NeighboringRelation:

@@ -175,8 +175,7 @@ class EvaluationSet:
         self.X, self.y = X, np.asarray(y)
         name = f"sensitive_features{end}"
         self.groups = as_groups(sensitive_features, len(self.y), owner=owner, name=name)
-        domain = group_domain(self.groups)
-        self.codes = encode_labels(self.groups, domain, owner=owner, name=name, parameter=name)
+        self.codes = encode_labels(self.groups, group_domain(self.groups), owner=owner, name=name, parameter=name)
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if rows != len(self.y):
             raise ValueError(f"y{end} of {owner} has inconsistent length: {len(self.y)} rows where X{end} has {rows}.")
@@ -297,7 +296,6 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
 def _point(estimator: Any, privacy: PrivacySpent, test: EvaluationSet) -> dict[str, Any]:
     gamma = _frame.as_gamma(estimator.get_params(deep=False).get("gamma"))
     refuses = "sensitive_features" in inspect.signature(estimator.predict).parameters
-    asked = {"sensitive_features": test.groups} if refuses else {}
     held = {"gamma": gamma, "student_gamma": gamma, "idp3": refuses}
-    predicted = estimator.predict(test.X, **asked)
+    predicted = estimator.predict(test.X, **({"sensitive_features": test.groups} if refuses else {}))
     return {**_frame.stated(privacy), **held, **test.measure_predictions(predicted, estimator.classes_)}
