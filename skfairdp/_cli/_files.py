@@ -113,8 +113,7 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 def _check_separator(first: "pd.DataFrame", name: str) -> None:
     """Refuse a first line that is one name, with other separators in it."""
-    line = str(first.iloc[0, 0])
-    other = next((mark for mark in ";\t|" if mark in line), None)
+    other = next((mark for mark in ";\t|" if mark in str(first.iloc[0, 0])), None)
     if first.shape[1] == 1 and other is not None:
         raise UsageError(
             f"cannot read {name}: its cells are separated by {other!r}. Write it with commas, and numbers with points; "
@@ -259,11 +258,9 @@ def save_unfinished(error: Any, folder: Path, label: str, groups: Sequence[str],
     content = {**Schema(error.found).to_dict(), "label": label, "groups": list(groups)}
     content |= {} if subject is None else {"subject": subject}
     for name in error.absent:
-        is_role = name in (label, *groups)
-        content["columns"][name] = {"kind": "category", "values": None} if is_role else {"kind": None}
+        content["columns"][name] = {"kind": "category", "values": None} if name in (label, *groups) else {"kind": None}
     with replaced(folder) as new:
-        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-        (new / "schema.yaml").write_text(text, encoding="utf-8")
+        (new / "schema.yaml").write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return folder / "schema.yaml"
 
 

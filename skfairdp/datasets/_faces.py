@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 from skfairdp._docs import shared_docs
 from skfairdp._typing import Array, Folder, Ints
 from skfairdp._utils import RandomStateLike, invalid_parameter, public_generator
-from skfairdp.datasets._fetch import DATA_VARIABLE, data_folder
+from skfairdp.datasets._fetch import DATA_VARIABLE, data_folder, places_in
 from skfairdp.datasets._images import _checked_count
 
 _LARGEST = 1024
@@ -262,8 +262,7 @@ def fetch_chexpert(
     what = "train.csv and the folder train"
     folder = _folder("CheXpert-v1.0-small", "train.csv", data_home, _CHEXPERT_HOMEPAGE, what)
     table = _labels_of(folder / "train.csv", _CHEXPERT_COLUMNS, _CHEXPERT_HOMEPAGE)
-    findings = [column for column in table.columns if column not in _CHEXPERT_COLUMNS]
-    _check_choices(findings, owner, target=target)
+    _check_choices([column for column in table.columns if column not in _CHEXPERT_COLUMNS], owner, target=target)
     table = table[table["Frontal/Lateral"] == "Frontal"]
     table = table.iloc[_chosen(len(table), n_samples, random_state, owner)]
     places = table["Path"].str.split("/").str[1:]  # the first is the name of the folder
@@ -277,11 +276,10 @@ def fetch_chexpert(
 # ---- where the pictures are, and which are taken ------------------------------------------------------------------
 def _folder(name: str, pattern: str, data_home: Folder, homepage: str, what: str) -> Path:
     """Return the subfolder ``name`` of the data folder, or that itself, whichever holds a file like ``pattern``."""
+    for folder in places_in((name, ""), data_home):
+        if next(folder.glob(pattern), None) is not None:
+            return folder
     home = data_folder(data_home)
-    if home:
-        for folder in (Path(home).expanduser() / name, Path(home).expanduser()):
-            if next(folder.glob(pattern), None) is not None:
-                return folder
     looked = f"neither {home} nor its subfolder {name} has {pattern}" if home else "no folder was given"
     raise FileNotFoundError(
         f"No {name} pictures: {looked}. Get them from {homepage}, put {what} into a folder {name}, then give the "

@@ -51,6 +51,12 @@ def data_folder(data_home: Folder) -> Folder:
     return data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
 
 
+def places_in(names: Sequence[str], data_home: Folder) -> list[Path]:
+    """Paths of these names below the folder of data sets; none where there is no folder."""
+    home = data_folder(data_home)
+    return [Path(home).expanduser() / name for name in names] if home else []
+
+
 def data_file(name: str, data_home: Folder = None) -> Path | None:
     """Return the local file of a benchmark data set, or None where there is none.
 
@@ -75,14 +81,8 @@ def data_file(name: str, data_home: Folder = None) -> Path | None:
     >>> data_file("adult", data_home="a/folder/that/is/not/there") is None
     True
     """
-    folder = data_folder(data_home)
-    if not folder:
-        return None
-    for suffix in (".csv.gz", ".csv", ".npz"):
-        path = Path(folder).expanduser() / f"{name}{suffix}"
-        if path.is_file():
-            return path
-    return None
+    paths = places_in((f"{name}.csv.gz", f"{name}.csv", f"{name}.npz"), data_home)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def read_table(source: Source, data_home: Folder) -> tuple[pd.DataFrame, str]:

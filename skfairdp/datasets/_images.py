@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 
 from skfairdp._typing import Array, ArrayLike, Bools, Floats, Folder
 from skfairdp._utils import RandomStateLike, invalid_parameter, public_generator
-from skfairdp.datasets._fetch import DATA_VARIABLE, data_file, data_folder, from_openml
+from skfairdp.datasets._fetch import DATA_VARIABLE, data_file, data_folder, from_openml, places_in
 
 #: Images and labels of the training rows, then of the test rows; each as it is or with ``.gz``.
 IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
@@ -24,10 +24,7 @@ IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-
 
 def idx_folder(places: tuple[str, ...], data_home: Folder) -> Path | None:
     """Return the first of ``places`` below the data folder that holds the training images; None where none does."""
-    home = data_folder(data_home)
-    if not home:
-        return None
-    folders = [Path(home).expanduser() / place for place in places]
+    folders = places_in(places, data_home)
     return next((folder for folder in folders if _file(folder, IDX_FILES[0]) is not None), None)
 
 
@@ -135,8 +132,7 @@ def fetch_mnist(*, kind: str = "digits", data_home: Folder = None) -> Any:
 
 
 def _clothes(data_home: Folder) -> Any:
-    folder = idx_folder(_FASHION_PLACES, data_home)
-    if folder is None:
+    if (folder := idx_folder(_FASHION_PLACES, data_home)) is None:
         home = data_folder(data_home)
         looked = f"neither {home} nor its subfolder fashion-mnist has {IDX_FILES[0]}" if home else "no folder was given"
         raise FileNotFoundError(

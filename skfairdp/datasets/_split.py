@@ -62,8 +62,7 @@ class PrivatePublicTestSplit:
         an encoder would be a release that no ε covers.
         """
         fitted = clone(transformer).fit(self.X_public)
-        tables = {name: fitted.transform(getattr(self, name)) for name in ("X", "X_public", "X_test")}
-        return replace(self, **tables)
+        return replace(self, **{name: fitted.transform(getattr(self, name)) for name in ("X", "X_public", "X_test")})
 
 
 def train_private_public_test_split(

@@ -69,17 +69,13 @@ def raw_table(schema: Schema, sampled: pd.DataFrame, labels: Any, groups: Any) -
 
 
 def _numbers(schema: Schema, sampled: pd.DataFrame) -> dict[str, Floats]:
-    numbers: Mapping[str, Floats] = {
-        name: sampled[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in schema.features
-    }
-    # A bin may reach between two steps of a number, and its noise may count a missing value where none may be.
-    return {
-        name: schema.columns[name].read(column) if isinstance(schema.columns[name], Number | Date) else column
-        for name, column in numbers.items()
-    }
+    numbers: dict[str, Floats] = {}
+    for name in schema.features:
+        column, cells = schema.columns[name], sampled[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        # A bin may reach between two steps of a number, and its noise may count a missing value where none may be.
+        numbers[name] = column.read(cells) if isinstance(column, Number | Date) else cells
+    return numbers
 
-
-Counts = Ints
 
 _MOST_CELLS = 2**24  # of pairs that are counted in the pass over the columns, and kept until they are asked for
 
@@ -103,7 +99,7 @@ class StreamedTable:
         """Groups times labels."""
         return self.n_groups * self.n_classes
 
-    def first_counts(self, encoder: TableEncoder) -> tuple[list[Counts], Counts]:
+    def first_counts(self, encoder: TableEncoder) -> tuple[list[Ints], Ints]:
         """One pass: the fine histogram of each unsettled column, and the rows of each group and label."""
         sizes = [encoder.columns[j].n_values for j in encoder.unsettled]
         cells, *fine = self._counts(partial(_cells_and_fine, encoder), [self.n_cells, *sizes])
@@ -111,7 +107,7 @@ class StreamedTable:
 
     def table_counts(
         self, encoder: TableEncoder, columns: bool, pairs: Sequence[Pair]
-    ) -> tuple[list[Counts], list[Counts]]:
+    ) -> tuple[list[Ints], list[Ints]]:
         """One pass: counts of all columns by group and label, if wanted, and of pairs of columns."""
         n_codes = encoder.n_codes
         single = [self.n_cells * size for size in n_codes] if columns else []
@@ -120,7 +116,7 @@ class StreamedTable:
         further = zip(found[len(single) :], pairs, strict=True)
         return found[: len(single)], [table.reshape(n_codes[i], n_codes[j]) for table, (i, j) in further]
 
-    def _counts(self, function: Callable[..., list[Counts]], sizes: Sequence[int]) -> list[Counts]:
+    def _counts(self, function: Callable[..., list[Ints]], sizes: Sequence[int]) -> list[Ints]:
         """Tables of counts, summed over all chunks. Each counts every row once, or one row of each subject."""
         count = partial(_of_rows, function, self.n_classes, self.n_groups)
         if self.n_subjects is not None:
@@ -132,24 +128,24 @@ class StreamedTable:
         return np.split(total, np.cumsum(sizes)[:-1])
 
 
-def _of_chunk(count: Callable[[RawTable], Counts], schema: Schema, owner: str, chunk: Chunk) -> Counts:
+def _of_chunk(count: Callable[[RawTable], Ints], schema: Schema, owner: str, chunk: Chunk) -> Ints:
     return count(RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True))
 
 
-def _of_rows(function: Callable[..., Any], n_classes: int, n_groups: int, raw: RawTable, *teachers: Any) -> Counts:
+def _of_rows(function: Callable[..., Any], n_classes: int, n_groups: int, raw: RawTable, *teachers: Any) -> Ints:
     labels = raw.labels() if n_classes > 1 else np.zeros(raw.n_rows, dtype=np.int64)
     groups = raw.groups() if n_groups > 1 else np.zeros(raw.n_rows, dtype=np.int64)
     tables = function(_tables.read_table(numbers_of(raw)), groups * n_classes + labels, n_groups * n_classes)
     return np.concatenate([table.ravel() for table in tables])
 
 
-def _cells_and_fine(encoder: TableEncoder, table: Table, cells: Counts, n_cells: int) -> list[Counts]:
+def _cells_and_fine(encoder: TableEncoder, table: Table, cells: Ints, n_cells: int) -> list[Ints]:
     return [np.bincount(cells, minlength=n_cells), *encoder.fine_counts(table)]
 
 
 def _columns_and_pairs(
-    encoder: TableEncoder, columns: bool, pairs: list[Pair], table: Table, cells: Counts, n_cells: int
-) -> list[Counts]:
+    encoder: TableEncoder, columns: bool, pairs: list[Pair], table: Table, cells: Ints, n_cells: int
+) -> list[Ints]:
     codes = encoder.encode(table)
     single = [
         np.bincount(cells * n_codes + codes[:, j], minlength=n_cells * n_codes)
@@ -164,17 +160,16 @@ class StreamedRows(Rows):
 
     table: Any = None
     encoder: Any = None
-    _kept: dict[Pair, Counts] = field(default_factory=dict, repr=False)
+    _kept: dict[Pair, Ints] = field(default_factory=dict, repr=False)
 
-    def column_counts(self, further: Sequence[Pair] = ()) -> list[Counts]:
+    def column_counts(self, further: Sequence[Pair] = ()) -> list[Ints]:
         """One pass, which counts further pairs as well where all of them fit into memory."""
-        cells = sum(self.n_codes[i] * self.n_codes[j] for i, j in further)
-        pairs = list(further) if cells <= _MOST_CELLS else []
+        pairs = list(further) if sum(self.n_codes[i] * self.n_codes[j] for i, j in further) <= _MOST_CELLS else []
         single, together = self.table.table_counts(self.encoder, True, pairs)
         self._kept.update(zip(pairs, together, strict=True))
         return list(single)
 
-    def pair_counts(self, pairs: Sequence[Pair]) -> Iterator[Counts]:
+    def pair_counts(self, pairs: Sequence[Pair]) -> Iterator[Ints]:
         """Of what is not known yet, as many pairs a pass as fit into memory."""
         start = 0
         while start < len(pairs):
@@ -189,7 +184,7 @@ class StreamedRows(Rows):
             yield from (known[pair] for pair in pairs[start:stop])
             start = stop
 
-    def _known(self, pair: Pair) -> Counts | None:
+    def _known(self, pair: Pair) -> Ints | None:
         turned = self._kept.get((pair[1], pair[0]))
         return self._kept.get(pair) if turned is None else turned.T
 

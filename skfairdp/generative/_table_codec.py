@@ -76,17 +76,13 @@ class TableCodec(BaseEstimator):
         for j, name in enumerate(table.names):
             declared = declarations.of(name)
             known = None if public is None else public.columns[j]
-            shown = known
             is_open = declared.kind is None or (declared.kind == "categories" and declared.values is None)
-            if known is None and is_open:
-                read.append(name)
-                shown = table.columns[j]
-            column, paid_for = _column(name, declared, shown, known, n_bins, owner)
+            is_read = known is None and is_open
+            read += [name] * is_read
+            column, paid_for = _column(name, declared, table.columns[j] if is_read else known, known, n_bins, owner)
             columns.append(column)
-            if paid_for:
-                unsettled.append(j)
-        labels = table.names if table.is_frame else None
-        return TableEncoder(tuple(columns), labels, tuple(unsettled), n_bins), read
+            unsettled += [j] * paid_for
+        return TableEncoder(tuple(columns), table.names if table.is_frame else None, tuple(unsettled), n_bins), read
 
 
 @dataclass(frozen=True)
@@ -124,9 +120,8 @@ class TableEncoder:
         encodings = [column.encoding(len(table)) for column in fine]
 
         def count(block: tuple[slice, Table]) -> Ints:
-            codes = [encode(values) for encode, values in zip(encodings, block[1].columns, strict=True)]
-            sizes = [column.n_codes for column in fine]
-            return np.concatenate([np.bincount(of, minlength=size) for of, size in zip(codes, sizes, strict=True)])
+            of_each = zip(encodings, block[1].columns, fine, strict=True)
+            return np.concatenate([np.bincount(encode(cells), minlength=of.n_codes) for encode, cells, of in of_each])
 
         if not fine:
             return []
@@ -215,8 +210,7 @@ def _column(name: Any, declared: _tables.Declared, shown: Any, known: Any, n_bin
                 "days since a public date."
             )
     missing = known is None or bool(pd.isna(_tables.as_entries(known)).any())
-    kind = declared.kind or _tables.kind_of(shown.dtype)
-    if kind == "categories":
+    if (declared.kind or _tables.kind_of(shown.dtype)) == "categories":
         listed, dtype = declared.values, declared.dtype
         if listed is None:
             listed = [False, True] if getattr(shown.dtype, "kind", "O") == "b" else _distinct(shown, name, owner)
@@ -368,8 +362,7 @@ class UnitEncoder:
     def encode(self, rows: Array) -> NDArray[np.float32]:
         """Units (n_rows, n_numbers); what is missing or no number counts as the lower bound."""
         numbers = np.nan_to_num(_tables.as_numbers(rows.reshape(-1)).reshape(len(rows), -1), nan=self.low)
-        units = 2 * (np.clip(numbers, self.low, self.high) - self.low) / (self.high - self.low) - 1
-        return units.astype(np.float32)
+        return (2 * (np.clip(numbers, self.low, self.high) - self.low) / (self.high - self.low) - 1).astype(np.float32)
 
     def made_up(self, n_rows: int, rng: Generator) -> NDArray[np.float32]:
         """Units of made-up rows."""

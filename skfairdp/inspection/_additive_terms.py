@@ -360,8 +360,7 @@ def _taken_apart(estimator: Any) -> tuple[Schema, "AdditiveParts"]:
             "Fit FairDPSGDClassifier(schema=..., net='additive') on the raw table."
         )
     n_features = max((place.stop for place in feature_places(estimator.schema).values()), default=0)
-    parts = additive_parts(estimator.net_, n_features)
-    if parts is None:
+    if (parts := additive_parts(estimator.net_, n_features)) is None:
         raise ValueError(
             f"{_OWNER} needs a model without hidden layers, in which each column adds a term of its own; in this one "
             "columns work together. Fit FairDPSGDClassifier with net='additive'."

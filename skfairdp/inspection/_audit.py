@@ -258,16 +258,12 @@ def _audit(scores_0: Array, scores_1: Array, confidence: float, method: str, **o
     audits = {"gdp": _audit_gdp, "clopper_pearson": _audit_clopper_pearson, "band": _audit_band, **others}
     if method not in audits:
         raise ValueError(f"method must be 'gdp', 'clopper_pearson' or 'band'. Got {method!r} instead.")
-    _check_runs((scores_0.size, scores_1.size), method)
-    return audits[method](scores_0, scores_1, confidence)
-
-
-def _check_runs(n_runs: tuple[int, int], method: str) -> None:
-    least = _LEAST_RUNS[method]
+    n_runs, least = (scores_0.size, scores_1.size), _LEAST_RUNS[method]
     if min(n_runs) < least:
         raise ValueError(
             f"An audit by {method!r} needs at least {least} runs of each of the two tables. Got {n_runs} instead."
         )
+    return audits[method](scores_0, scores_1, confidence)
 
 
 def _check_delta(delta: float) -> None:
@@ -337,8 +333,7 @@ def _audit_bits(counts_0: Array, counts_1: Array, confidence: float, *, n_querie
     low_1 = 1 - float(worlds.clopper_pearson_upper(np.asarray(zeros), n_1, each))
     mu_hat = worlds.bits_mu((ones + 0.5) / (n_0 + 1), 1 - (zeros + 0.5) / (n_1 + 1), n_queries)
     lower, n_runs = worlds.bits_mu(high_0, low_1, n_queries), (counts_0.size, counts_1.size)
-    limits = high_0, 1 - low_1
-    return AuditResult("bits", mu_hat, lower, math.inf, confidence, n_runs, limits, n_queries=n_queries)
+    return AuditResult("bits", mu_hat, lower, math.inf, confidence, n_runs, (high_0, 1 - low_1), n_queries=n_queries)
 
 
 @dataclass(frozen=True)
@@ -417,8 +412,7 @@ def audit_one_run(
     values, coins = _checked(scores, included, delta, confidence)
     m = len(values)
     numbers = _numbers_of_guesses(n_guesses, m, (0.05, 0.3))
-    lower = partial(_epsilon_lower, m, delta=delta)
-    epsilon, r, v = _best_guesses(values, coins, numbers, confidence, lower)
+    epsilon, r, v = _best_guesses(values, coins, numbers, confidence, partial(_epsilon_lower, m, delta=delta))
     return OneRunAuditResult(epsilon, delta, confidence, m, r, v)
 
 

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -405,11 +406,10 @@ class _Runner:
 
     def both(self, canary: Canary, n_runs: int, look: Callable[[Any], Any]) -> list[list[Seen]]:
         """As many runs of either world."""
-        out = []
-        for record in (canary.first, canary.second):
-            table = make_world(self.world, [(canary.row, record)])
-            out.append(self.see([(table, record)] * n_runs, look))
-        return out
+        return [
+            self.see([(make_world(self.world, [(canary.row, record)]), record)] * n_runs, look)
+            for record in (canary.first, canary.second)
+        ]
 
     def seed(self) -> int:
         return int(self.rng.randint(2**31 - 1))
@@ -454,13 +454,14 @@ def _one_run(
 ) -> dict[str, Any]:
     """One fit, each canary in one of its forms by a coin; guess the forms."""
     ids = runner.world.ids
-    whose = {canary.row if ids is None else ids.iloc[canary.row] for canary in given}
-    if len(whose) < len(given):
+    if len({canary.row if ids is None else ids.iloc[canary.row] for canary in given}) < len(given):
         own = "row" if ids is None else "subject"
         raise ValueError(f"In an audit of one run each canary needs a {own} of its own.")
     coins = runner.rng.rand(len(given)) < 0.5
     placed = [(canary.row, canary.second if coin else canary.first) for canary, coin in zip(given, coins, strict=True)]
-    seen = runner.see([(make_world(runner.world, placed), None)], runner.score or _Leanings(given, runner.world))[0]
+    seen = runner.see(
+        [(make_world(runner.world, placed), None)], runner.score or partial(_leanings, given, runner.world)
+    )[0]
     if len(seen.numbers) != len(given):
         raise ValueError(
             f"score must return a number for each of the {len(given)} canaries of one run. "
@@ -490,26 +491,21 @@ def _half_of_the_rows(world: World, relation: str) -> list[Canary]:
     return out
 
 
-class _Leanings:
+def _leanings(canaries: Sequence[Canary], world: World, model: Any) -> Array:
     """How far the model leans to the second form of each canary: log-odds of its label, against the first form's."""
-
-    def __init__(self, canaries: Sequence[Canary], world: World) -> None:
-        self.canaries, self.world = canaries, world
-
-    def __call__(self, model: Any) -> Array:
-        out = np.zeros(len(self.canaries))
-        for sign, form in ((-1.0, "first"), (1.0, "second")):
-            records = [getattr(canary, form) for canary in self.canaries]
-            present = [k for k, record in enumerate(records) if record is not None]
-            if present:
-                table = make_world(self.world, [(self.canaries[k].row, records[k]) for k in present])
-                rows = [self.canaries[k].row for k in present]
-                X = table.X.iloc[rows] if hasattr(table.X, "iloc") else table.X[rows]
-                proba = np.asarray(model.predict_proba(X), dtype=float)
-                at = np.minimum(np.searchsorted(model.classes_, table.y[rows]), proba.shape[1] - 1)
-                p = np.clip(proba[np.arange(len(rows)), at], 1e-12, 1 - 1e-12)
-                out[present] += sign * (np.log(p) - np.log1p(-p))
-        return out
+    out = np.zeros(len(canaries))
+    for sign, form in ((-1.0, "first"), (1.0, "second")):
+        records = [getattr(canary, form) for canary in canaries]
+        present = [k for k, record in enumerate(records) if record is not None]
+        if present:
+            rows = [canaries[k].row for k in present]
+            table = make_world(world, [(canaries[k].row, records[k]) for k in present])
+            X = table.X.iloc[rows] if hasattr(table.X, "iloc") else table.X[rows]
+            proba = np.asarray(model.predict_proba(X), dtype=float)
+            at = np.minimum(np.searchsorted(model.classes_, table.y[rows]), proba.shape[1] - 1)
+            p = np.clip(proba[np.arange(len(rows)), at], 1e-12, 1 - 1e-12)
+            out[present] += sign * (np.log(p) - np.log1p(-p))
+    return out
 
 
 # ---------------------------------------------------------------- checks

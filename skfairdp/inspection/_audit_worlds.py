@@ -135,8 +135,7 @@ def make_world(world: World, placed: Sequence[tuple[int, tuple[Any, ...] | None]
         y[row] = record[1]
         if groups is not None and len(record) > 2 and record[2] is not None:
             groups[row] = record[2]
-    gone = {row for row, record in everywhere if record is None}
-    if not gone:
+    if not (gone := {row for row, record in everywhere if record is None}):
         return World(X, y, groups, world.ids)
     kept = np.array([row for row in range(len(y)) if row not in gone])
     ids = None if world.ids is None else world.ids.iloc[kept]
@@ -228,8 +227,7 @@ class Observer:
         self.attributes = attributes
 
     def __call__(self, model: Any) -> tuple[NDArray[np.float64], str]:
-        ways = (name for name in ("predict_proba", "decision_function", "predict") if hasattr(model, name))
-        way = next(ways, None)
+        way = next((name for name in ("predict_proba", "decision_function", "predict") if hasattr(model, name)), None)
         seen = {"predictions": None if way is None else _as_numbers(getattr(model, way)(self.probes))}
         if self.attributes:
             for name in sorted(vars(model)):
@@ -311,8 +309,7 @@ def poisoned_queries(
     if rows.ndim != 2 or not 0 <= row < len(rows):
         raise ValueError(f"row must be a position in X, which has {len(rows)} rows. Got {row!r} instead.")
     place = np.full(rows.shape[1], distance * max(1.0, float(np.abs(rows).max())))
-    canary = Canary((place, labels[0]), (place, labels[1]), row, name="poisoned record")
-    return canary, np.tile(place, (n_queries, 1))
+    return Canary((place, labels[0]), (place, labels[1]), row, name="poisoned record"), np.tile(place, (n_queries, 1))
 
 
 Array = NDArray[np.float64]
@@ -323,8 +320,7 @@ _SHARES = 10.0 ** -np.arange(0.3, 6.1, 0.2)  # thresholds of the band: 50 %, 32 
 
 def clopper_pearson_upper(errors: NDArray[np.int64], n: int, confidence: float) -> Array:
     """Upper limit of an error rate."""
-    limit = beta_distribution.ppf(confidence, errors + 1, np.maximum(n - errors, 1))
-    return np.where(errors >= n, 1.0, limit)
+    return np.where(errors >= n, 1.0, beta_distribution.ppf(confidence, errors + 1, np.maximum(n - errors, 1)))
 
 
 def rates_epsilon(rates: Iterable[Rates], delta: float) -> float:
@@ -423,8 +419,7 @@ class LearnedScore:
         if not self._kept.any():
             return  # both worlds look alike in every run
         for model in self._candidates(linear, seed):
-            scores = cross_val_predict(model, table[:, self._kept], labels, cv=3, method="predict_proba")
-            logits = _logit(scores[:, 1])
+            logits = _logit(cross_val_predict(model, table[:, self._kept], labels, cv=3, method="predict_proba")[:, 1])
             worlds = logits[labels == 0], logits[labels == 1]
             strength = rates_epsilon(rates_of_band(*worlds, 0.95), 0.0) + max(0.0, chance_of_order(*worlds) - 0.5)
             if strength > self.strength:

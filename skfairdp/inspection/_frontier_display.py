@@ -83,8 +83,7 @@ class ParetoFrontierDisplay:
         for name, value in (("x", x), ("y", y)):
             if value not in drawn:
                 raise invalid_parameter(name, "ParetoFrontierDisplay", f"one of {sorted(drawn)}", value)
-        self.x = x
-        self.y = y
+        self.x, self.y = x, y
 
     @classmethod
     def from_frame(
@@ -288,10 +287,10 @@ class ParetoFrontierDisplay:
     def _draw_alike(self, ax: Any, mine: pd.DataFrame, kind: str, marker: str, color: str) -> None:
         """Models of one budget and one estimator that hold γ alike: their marks, and what joins them."""
         points = mine[[self.x, self.y]].dropna().to_numpy(float)
-        if "epsilon" not in (self.x, self.y) and len(points) > 1:
+        # the coverage of others differs: theirs would be no frontier
+        if kind == "no" and "epsilon" not in (self.x, self.y) and len(points) > 1:
             line = {"color": color, "linewidth": 1.7, "alpha": 0.45, "zorder": 1}
-            if kind == "no":  # the coverage of others differs: theirs would be no frontier
-                ax.step(*_staircase(points, AXES[self.x][1], AXES[self.y][1]).T, where="post", **line)
+            ax.step(*_staircase(points, AXES[self.x][1], AXES[self.y][1]).T, where="post", **line)
         for best in (False, True):
             some = mine[mine["non_dominated"].astype(bool) == best]
             size = _KINDS[kind][1] * (0.25 + 0.75 * some["coverage"].to_numpy(float) ** 2)
@@ -317,8 +316,7 @@ class ParetoFrontierDisplay:
             at = {"loc": "upper center", "bbox_to_anchor": (0.45, -0.12), "ncols": 2, "columnspacing": 1.0}
         title = f"ε protects one {part.protects}\n({part.neighboring_relation}, δ = {part.delta_text})"
         at |= {"frameon": False, "alignment": "left", "labelcolor": INK, "handletextpad": 0.4, "labelspacing": 0.6}
-        legend = ax.legend(title=title, fontsize=10, title_fontsize=10, **at)
-        legend.get_title().set_color(INK)
+        ax.legend(title=title, fontsize=10, title_fontsize=10, **at).get_title().set_color(INK)
 
     def _dress(self, ax: Any, part: Part, title: bool) -> None:
         from matplotlib.ticker import PercentFormatter

@@ -84,8 +84,7 @@ class Part:
     @property
     def error_text(self) -> str:
         """How far that column is to be trusted, where it is noisy, in words."""
-        errors = self.rows.get(f"{self.utility}_error")
-        if errors is None:
+        if (errors := self.rows.get(f"{self.utility}_error")) is None:
             return ""
         most = rounded_up(errors.max(), 2) if self.of_amounts else f"{rounded_up(100 * errors.max(), 2)}%"
         return (
@@ -218,14 +217,10 @@ def staircase_surface(
     epsilon: NDArray[np.float64], gap: NDArray[np.float64], utility: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Bounds on ε and on the gap, and the best utility among the models that meet both (NaN where none does)."""
-    bounds = [np.unique(values) for values in (epsilon, gap)]
-    best = np.full((len(bounds[0]), len(bounds[1])), np.nan)
-    for i, most in enumerate(bounds[0]):
-        for j, widest in enumerate(bounds[1]):
-            met = (epsilon <= most) & (gap <= widest)
-            if met.any():
-                best[i, j] = utility[met].max()
-    return bounds[0], bounds[1], best
+    most, widest = np.unique(epsilon), np.unique(gap)
+    met = (epsilon <= most[:, None, None]) & (gap <= widest[:, None])
+    best = np.where(met, utility, -np.inf).max(axis=2, initial=-np.inf)
+    return most, widest, np.where(met.any(axis=2), best, np.nan)
 
 
 def draw_surface(ax: Any, part: Part) -> None:

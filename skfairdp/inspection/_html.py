@@ -28,7 +28,6 @@ def frontier_page(frame: pd.DataFrame, *, title: str | None = None) -> str:
     parts = parts_of(check_frame(frame))
     names = list(dict.fromkeys(part.dataset for part in parts if part.dataset))
     usual = ": ".join(["What private and fair learning costs", *([", ".join(names)] if names else [])])
-    heading = usual if title is None else title
     measured = frame.attrs.get("n_test"), frame.attrs.get("scored_on")
     notes = [str(note) for note in frame.attrs.get("notes", [])]
     panels = [_panel(part, len(parts) > 1, notes, *measured) for part in parts]
@@ -37,7 +36,7 @@ def frontier_page(frame: pd.DataFrame, *, title: str | None = None) -> str:
     # "<" inside the data could end the script element; everywhere else JSON does not need it.
     text = json.dumps(data, allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
     fill = {
-        "TITLE": html.escape(heading),
+        "TITLE": html.escape(usual if title is None else title),
         "EYEBROW": "Privacy · fairness · R²" if data["amounts"] else "Privacy · fairness · accuracy · coverage",
         "GAP": _GAP_OF_AMOUNTS if data["amounts"] else _GAP,
         "VERSION": html.escape(__version__),
@@ -45,9 +44,8 @@ def frontier_page(frame: pd.DataFrame, *, title: str | None = None) -> str:
         "SCRIPT": (folder / "frontier.js").read_text(encoding="utf-8"),
         "DATA": text,
     }
-    template = (folder / "frontier.html").read_text(encoding="utf-8")
     # One pass, so that nothing in the data is taken for a place to fill.
-    return re.sub("@@([A-Z]+)@@", lambda match: fill[match[1]], template)
+    return re.sub("@@([A-Z]+)@@", lambda match: fill[match[1]], (folder / "frontier.html").read_text(encoding="utf-8"))
 
 
 _SCORED = {

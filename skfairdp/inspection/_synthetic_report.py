@@ -188,16 +188,14 @@ def _frame(X: Any) -> pd.DataFrame:
 def _marginal(name: Any, real: pd.Series, made: pd.Series, n_bins: int) -> pd.DataFrame:
     """Shares of both tables in the cells of one column."""
     if pd.api.types.is_numeric_dtype(real.dtype) and not pd.api.types.is_bool_dtype(real.dtype) and real.nunique() > 12:
-        numbers = real.to_numpy(dtype=float, na_value=np.nan)
-        cuts = np.unique(np.nanquantile(numbers, np.linspace(0, 1, n_bins + 1)))
+        cuts = np.unique(np.nanquantile(real.to_numpy(dtype=float, na_value=np.nan), np.linspace(0, 1, n_bins + 1)))
         codes = [_cell(column.to_numpy(dtype=float, na_value=np.nan), cuts) for column in (real, made)]
         labels = [f"{low:.4g} – {high:.4g}" for low, high in itertools.pairwise(cuts)]
-    else:
-        sides = [column.astype(object).where(column.notna(), "missing").astype(str) for column in (real, made)]
-        labels = list(dict.fromkeys([*sides[0].value_counts().index, *sides[1].value_counts().index]))
-        place = {label: k for k, label in enumerate(labels)}
-        return _shares(name, labels, [side.map(place).to_numpy() for side in sides])
-    return _shares(name, [*labels, "missing"], codes)
+        return _shares(name, [*labels, "missing"], codes)
+    sides = [column.astype(object).where(column.notna(), "missing").astype(str) for column in (real, made)]
+    labels = list(dict.fromkeys([*sides[0].value_counts().index, *sides[1].value_counts().index]))
+    place = {label: k for k, label in enumerate(labels)}
+    return _shares(name, labels, [side.map(place).to_numpy() for side in sides])
 
 
 def _cell(numbers: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.int64]:

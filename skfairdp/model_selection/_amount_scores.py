@@ -189,11 +189,10 @@ class AmountScores(RowScores):
     def read(self, objective: Objective, released: ReleasedAmounts, epsilon: float) -> float:
         if objective.scorer == "r2":
             return released.r2
-        if objective.kind == "built in" and objective.name in ("epsilon", "coverage"):
-            return epsilon if objective.name == "epsilon" else 1.0
-        if objective.function is metrics.ks_disparity or (
-            objective.kind == "built in" and objective.name in ("disparity", "ks_disparity")
-        ):
+        built_in = objective.name if objective.kind == "built in" else ""
+        if built_in in ("epsilon", "coverage"):
+            return epsilon if built_in == "epsilon" else 1.0
+        if objective.function is metrics.ks_disparity or built_in in ("disparity", "ks_disparity"):
             return released.gaps[0] if self.with_groups else math.nan
         raise ValueError(
             f"The objective {objective.name!r} needs predictions as they are, and noisy sums are all that private "

@@ -50,19 +50,16 @@ def planned_entry(model: Any, ledger: str, X: Any, y: Any, arguments: Mapping[st
 
 def _before_the_last(pipeline: Pipeline, X: Any, y: Any, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """X after all steps but the last of a pipeline, and the arguments of the last one's ``fit``."""
-    name = pipeline.steps[-1][0]
+    name, before = pipeline.steps[-1][0], pipeline[:-1]
     if get_config()["enable_metadata_routing"]:
         given = dict(process_routing(pipeline, "fit", **arguments)[name].fit)
-        if len(pipeline) == 1:
-            return X, given
-        taken = get_routing_for_object(pipeline[:-1]).consumes("fit_transform", arguments)
-        return pipeline[:-1].fit_transform(X, y, **{key: arguments[key] for key in taken}), given
-    mine = f"{name}__"
-    given = {key.removeprefix(mine): value for key, value in arguments.items() if key.startswith(mine)}
-    if len(pipeline) == 1:
-        return X, given
-    others = {key: value for key, value in arguments.items() if not key.startswith(mine)}
-    return pipeline[:-1].fit_transform(X, y, **others), given
+        taken = get_routing_for_object(before).consumes("fit_transform", arguments) if len(before) else ()
+        others = {key: arguments[key] for key in taken}
+    else:
+        mine = f"{name}__"
+        given = {key.removeprefix(mine): value for key, value in arguments.items() if key.startswith(mine)}
+        others = {key: value for key, value in arguments.items() if not key.startswith(mine)}
+    return before.fit_transform(X, y, **others) if len(before) else X, given
 
 
 class _PlanReady(BaseException):
@@ -198,13 +195,9 @@ class Candidate:
 
     def domain(self, name: str) -> Any:
         """``classes``, ``groups`` or ``sensitive_columns``: of the private estimator, or of what it is inside of."""
-        levels = self.prefix.split("__")
-        params = self.estimator.get_params(deep=True)
-        for depth in range(len(levels) - 1, -1, -1):
-            given = params.get("__".join([*levels[:depth], name]))
-            if given is not None:
-                return given
-        return None
+        levels, params = self.prefix.split("__"), self.estimator.get_params(deep=True)
+        places = ("__".join([*levels[:depth], name]) for depth in range(len(levels) - 1, -1, -1))
+        return next((params[place] for place in places if params.get(place) is not None), None)
 
     @property
     def of_amounts(self) -> bool:
@@ -281,10 +274,8 @@ class Candidate:
         release = inner.privacy_.own.release if hasattr(inner, "privacy_") else None
         inner.privacy_ = spent
         for part in _parts_of(fitted, {}):
-            if (
-                isinstance(stated := getattr(part, "__dict__", {}).get("privacy_"), PrivacySpent)
-                and stated.own.release == release
-            ):
+            stated = getattr(part, "__dict__", {}).get("privacy_")
+            if isinstance(stated, PrivacySpent) and stated.own.release == release:
                 part.privacy_ = spent
         return fitted.set_params(**{self.name: self.parameter("ledger")})
 

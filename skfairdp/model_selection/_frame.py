@@ -200,13 +200,10 @@ def composed_epsilon(spent: Sequence[PrivacySpent | None]) -> float:
     known = [cost for cost in spent if cost is not None]
     if len(known) < len(spent):
         return math.nan
-    total = known[0]
     try:
-        for cost in known[1:]:
-            total = total + cost
+        return sum(known[1:], start=known[0]).epsilon
     except ValueError:  # unlike δ: no total is certified
         return math.nan
-    return total.epsilon
 
 
 # Not part of what a reader needs to make the model again.
@@ -401,8 +398,7 @@ def hypervolume(points: ArrayLike, reference: ArrayLike, minimize: bool | Sequen
 def _signs(minimize: bool | Sequence[bool], n_objectives: int, *, owner: str) -> NDArray[np.float64]:
     flags = np.asarray(minimize)
     if flags.dtype != bool or flags.shape not in ((), (n_objectives,)):
-        must = f"a bool, or {n_objectives} bools, one for each objective"
-        raise invalid_parameter("minimize", owner, must, minimize)
+        raise invalid_parameter("minimize", owner, f"a bool, or {n_objectives} bools, one for each objective", minimize)
     return np.where(np.broadcast_to(flags, (n_objectives,)), 1.0, -1.0)
 
 

@@ -531,8 +531,7 @@ class _Sweep:
     @property
     def replaced(self) -> NeighboringRelation:
         """What a table of counts protects."""
-        of = NeighboringRelation
-        return of.REPLACE_ONE if self.subject is None else of.REPLACE_SUBJECT
+        return NeighboringRelation.REPLACE_ONE if self.subject is None else NeighboringRelation.REPLACE_SUBJECT
 
     @property
     def relation(self) -> NeighboringRelation:
@@ -682,7 +681,7 @@ class _Point:
 #: The model of each method, before it is fitted, by whether the label is an amount.
 _MODELS: dict[bool, dict[str, Callable[[_Release], Any]]] = {
     False: {
-        "synthetic": lambda release: SyntheticDataClassifier(_plain(), **release.given),
+        "synthetic": lambda release: SyntheticDataClassifier(LogisticRegression(max_iter=1000), **release.given),
         "fair_pate": lambda release: FairPATEClassifier(gamma=release.narrowest, **release.given),
         "dpsgd": lambda release: FairDPSGDClassifier(parity="signed_loss", **release.given),
     },
@@ -743,15 +742,11 @@ def _n_points(method: str, bounds: Sequence[float | None], schema: Schema) -> in
     return len(bounds) if method == "fair_pate" else len(_learners(bounds, len(schema.classes or ())))
 
 
-def _plain() -> LogisticRegression:
-    return LogisticRegression(max_iter=1000)
-
-
 def _learners(gaps: Sequence[float | None], n_classes: int) -> dict[float | None, tuple[Any, str]]:
     """One learner for each bound on the gap, and how it is written, as a constraint of fairlearn does not show its
     bound. Fairlearn's reductions know two classes, and bound each group's rate against the rate of all: half of the
     gap between two groups."""
-    plain, said = _plain(), "LogisticRegression(max_iter=1000)"
+    plain, said = LogisticRegression(max_iter=1000), "LogisticRegression(max_iter=1000)"
     found: dict[float | None, tuple[Any, str]] = {None: (plain, said)}
     for gap in [gap for gap in gaps if gap is not None] if n_classes == 2 else []:
         held = f"ExponentiatedGradient({said}, DemographicParity(difference_bound={gap / 2:g}), max_iter=25)"

@@ -647,10 +647,8 @@ class ParetoSearchCV(SearchBase):
         index = int(np.flatnonzero(feasible)[np.argmin(best[feasible])])
         self.best_index_, self.best_params_ = index, run.data.grid[index]
         self.best_score_ = float(frame[chosen_by.name][index])
-        if self.refit is not False:
-            winner = run.winner(index)
-            if winner is not None:
-                self.best_estimator_ = run.data.candidate.chosen(winner, run.spent)
+        if self.refit is not False and (winner := run.winner(index)) is not None:
+            self.best_estimator_ = run.data.candidate.chosen(winner, run.spent)
 
     def _means(self, objectives: list[Objective]) -> NDArray[np.float64]:
         return np.column_stack([self.cv_results_[f"mean_test_{o.name}"] for o in objectives])

@@ -73,8 +73,7 @@ class Objective:
             if fitted is not None:
                 return float(self.function(fitted, X, answers.y_true))
             try:
-                stand_in = _Answering(answers.classes)
-                return float(self.function(stand_in, answers.y_pred[kept], answers.y_true[kept]))
+                return float(self.function(_Answering(answers.classes), answers.y_pred[kept], answers.y_true[kept]))
             except AttributeError:
                 raise ValueError(
                     f"The objective {self.name!r} needs more than predicted labels, and a noisy table of labels is all "
@@ -129,14 +128,9 @@ def utility_of(estimator: Any) -> str:
 
 def read_scoring(given: Any, *, owner: str, of_amounts: bool = False) -> list[Objective]:
     """The objectives that the ``scoring`` of a search names."""
-    if isinstance(given, str):
-        named: Mapping[str, Any] = {given: given}
-    elif isinstance(given, Mapping):
-        named = given
-    elif isinstance(given, Sequence) and all(isinstance(name, str) for name in given):
-        named = {name: name for name in given}
-    else:
-        named = {}
+    listed, named = [given] if isinstance(given, str) else given, given if isinstance(given, Mapping) else {}
+    if isinstance(listed, Sequence) and all(isinstance(name, str) for name in listed):
+        named = {name: name for name in listed}
     known = _OF_AMOUNTS if of_amounts else _OF_CLASSES
     if not named:
         must = "a name, a list of names or a dict of name → objective, not empty"

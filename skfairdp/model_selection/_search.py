@@ -87,8 +87,7 @@ def search_facts(data: SearchData) -> tuple[privacy.PublicFact, ...]:
         reads.note("columns of X", "read", shape[1] if names is None and len(shape) > 1 else names, "public")
     else:
         note_columns(reads, schema)
-    declared = candidate.declared_rows
-    if declared is not None:
+    if (declared := candidate.declared_rows) is not None:
         reads.note("declared number of rows", "given", declared, "nothing follows the true number")
     elif rows.subjects is None:
         reads.note("number of private rows", "read", rows.n_rows, "public, as neighbours have equally many")
@@ -101,8 +100,7 @@ def search_facts(data: SearchData) -> tuple[privacy.PublicFact, ...]:
         if data.splits:
             reads.note("folds", "computed", len(data.splits), "by hashes of the public keys or places of rows")
     _note_domains(reads, candidate, inner, data.relation.protects == privacy.Protects.SENSITIVE_ATTRIBUTE)
-    public = rows.public.get("X_public")
-    if public is not None:
+    if (public := rows.public.get("X_public")) is not None:
         public = public.X if isinstance(public, PublicData) else public
         reads.note("public rows", "given", len(public), "passed on to every fit", by=PublicData(public))
     elif isinstance(getattr(inner, "public_data", None), PublicData):

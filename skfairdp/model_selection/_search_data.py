@@ -70,11 +70,9 @@ def read_scored(owner: str, candidate: Candidate, rows: Rows, *, private: bool) 
 
 
 def _group_domain(owner: str, candidate: Candidate, rows: Rows, groups: NDArray[Any]) -> NDArray[Any]:
-    given = candidate.domain("groups")
-    if given is not None:
+    if (given := candidate.domain("groups")) is not None:
         return _utils.given_domain(given, owner=owner, parameter="groups")
-    public = rows.public["X_public"]
-    known = rows.public["sensitive_features_public"]
+    public, known = rows.public["X_public"], rows.public["sensitive_features_public"]
     if isinstance(public, _utils.PublicData) and known is None:
         known, public = public.sensitive_features, public.X
     if known is not None and public is not None:
@@ -323,8 +321,7 @@ class SearchData:
         """What one record pays for a fit on each train part, and for ``n_scores`` tables of each test part."""
         assert isinstance(self.scores, PaidScores)
         table = self.scores.table
-        by_position = self.rows.y is not None and self.rows.subjects is None
-        n_rows = table.public_size(self.rows.n_rows) if by_position else None
+        n_rows = table.public_size(self.rows.n_rows) if self.rows.y is not None and self.rows.subjects is None else None
         return split_event(self.splits, fits, table.event, n_scores, n_rows=n_rows)
 
     def epsilon(self, event: privacy.DpEvent) -> float:
@@ -359,8 +356,7 @@ def read_search(
     rows = _rows(owner, X, y, sensitive_features, public, schema, subject)
     if exposure is not None:
         rows = replace(rows, exposure=_exposure(owner, candidate, rows, exposure, validation))
-    grid = list(sk.ParameterGrid(search.param_grid))
-    if not grid:
+    if not (grid := list(sk.ParameterGrid(search.param_grid))):
         raise ValueError(
             f"The 'param_grid' parameter of {owner} lists no candidate. Give a dict of lists, such as "
             "{'epsilon': [1.0, 2.0]}; {} is the estimator as it is."
@@ -497,8 +493,7 @@ def _delta(search: Any, candidate: Candidate, validation: Any) -> float:
     if search.delta is not None:
         return float(search.delta)
     delta = float(getattr(candidate.private_part(candidate.estimator), "delta", 0.0))
-    poisson = getattr(search, "trial_distribution", None) == "poisson"
-    if not delta > 0 and (validation is None or poisson):
+    if not delta > 0 and (validation is None or getattr(search, "trial_distribution", None) == "poisson"):
         what, remedy = "a Poisson number of trials has", ""
         if validation is None:
             what, remedy = "noisy tables of scores have", ", or public rows to score on (validation=)"
@@ -552,13 +547,12 @@ def _public_scores(
 
 def _check_table(owner: str, candidate: Candidate, rows: Rows, X: Any) -> None:
     """Columns must be those of the private rows, and cells such as the estimator can read."""
-    own, columns = rows.X, candidate.domain("sensitive_columns")
+    own, features, columns = rows.X, X, candidate.domain("sensitive_columns")
     if columns is not None and n_columns(X) != n_columns(own):  # groups may lie beside the rows that are scored
         own = _utils.split_sensitive_columns(own, columns, owner=owner, read_groups=False)[0]
     elif columns is not None:
         features = _utils.split_sensitive_columns(X, columns, owner=owner, read_groups=False)[0]
     check_public_columns(owner, _utils.column_names(own), n_columns(own), X, _PLACE)
-    features = X if columns is None or own is not rows.X else features
     last = candidate.estimator
     try:
         if isinstance(last, Pipeline):

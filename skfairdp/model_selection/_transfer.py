@@ -136,8 +136,7 @@ def _levels(source: pd.DataFrame, target: pd.DataFrame) -> list[float]:
     for kind, value in zip(kinds, target["epsilon"].astype(float).tolist(), strict=True):
         levels = known.get(kind, np.array([value]))
         nearest = float(levels[np.argmin(np.abs(levels - value))])
-        close = nearest == value or abs(nearest - value) <= _SAME_EPSILON * abs(value)
-        found.append(nearest if close else value)
+        found.append(nearest if nearest == value or abs(nearest - value) <= _SAME_EPSILON * abs(value) else value)
     return found
 
 
@@ -161,12 +160,11 @@ def _summary(part: pd.DataFrame, key: Any, reference: Sequence[float] | None) ->
     found["frontier_kept"] = float(chosen["non_dominated_target"].mean())
     found["feasible"] = float(chosen["feasible"].mean())
     pairs = {side: part[[f"accuracy_{side}", f"disparity_{side}"]].to_numpy(float) for side in ("source", "target")}
-    corner = reference
-    if corner is None:  # the smallest accuracy and the largest gap of both: one corner, or volumes would not compare
+    if reference is None:  # the smallest accuracy and the largest gap of both: one corner, or volumes would not compare
         together = np.concatenate(list(pairs.values()))
-        corner = float(np.nanmin(together[:, 0])), float(np.nanmax(together[:, 1]))
+        reference = float(np.nanmin(together[:, 0])), float(np.nanmax(together[:, 1]))
     for side, points in pairs.items():
-        found[f"hypervolume_{side}"] = _frame.hypervolume(points, corner, [False, True])
+        found[f"hypervolume_{side}"] = _frame.hypervolume(points, reference, [False, True])
     return found
 
 
@@ -177,8 +175,7 @@ class EvaluationSet:
         self.X, self.y = X, np.asarray(y)
         name = f"sensitive_features{end}"
         self.groups = as_groups(sensitive_features, len(self.y), owner=owner, name=name)
-        domain = group_domain(self.groups)
-        self.codes = encode_labels(self.groups, domain, owner=owner, name=name, parameter=name)
+        self.codes = encode_labels(self.groups, group_domain(self.groups), owner=owner, name=name, parameter=name)
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if rows != len(self.y):
             raise ValueError(f"y{end} of {owner} has inconsistent length: {len(self.y)} rows where X{end} has {rows}.")
@@ -299,7 +296,6 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
 def _point(estimator: Any, privacy: PrivacySpent, test: EvaluationSet) -> dict[str, Any]:
     gamma = _frame.as_gamma(estimator.get_params(deep=False).get("gamma"))
     refuses = "sensitive_features" in inspect.signature(estimator.predict).parameters
-    asked = {"sensitive_features": test.groups} if refuses else {}
     held = {"gamma": gamma, "student_gamma": gamma, "idp3": refuses}
-    predicted = estimator.predict(test.X, **asked)
+    predicted = estimator.predict(test.X, **({"sensitive_features": test.groups} if refuses else {}))
     return {**_frame.stated(privacy), **held, **test.measure_predictions(predicted, estimator.classes_)}

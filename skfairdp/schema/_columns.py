@@ -205,8 +205,7 @@ class Number(Column):
         for name in ("low", "high", "step"):  # numpy's numbers are in no file
             if isinstance(value := getattr(self, name), np.generic):
                 object.__setattr__(self, name, value.item())
-        bounds = [self.low, self.high]
-        if not all(_is_number(bound) and math.isfinite(bound) for bound in bounds) or not self.low < self.high:
+        if not all(_is_number(end) and math.isfinite(end) for end in self._limits()) or not self.low < self.high:
             raise ValueError(f"Number needs finite bounds, low below high. Got low={self.low!r}, high={self.high!r}.")
         if self.step is not None and not (_is_number(self.step) and 0 < self.step <= self.high - self.low):
             raise ValueError(f"The 'step' of a Number must be in (0, high - low] or None. Got {self.step!r} instead.")
@@ -495,10 +494,9 @@ def known_from_dict(declared: Any, name: str) -> "Column | str":
     """
     if declared == {"kind": None}:
         return "any"
-    if isinstance(declared, dict) and declared.get("kind") in _KINDS:
-        unknown = [key for key, value in declared.items() if value is None and key not in ("kind", *_MAY_BE_NONE)]
-        if unknown:
-            return str(declared["kind"])
+    known = isinstance(declared, dict) and declared.get("kind") in _KINDS
+    if known and any(value is None and key not in ("kind", *_MAY_BE_NONE) for key, value in declared.items()):
+        return str(declared["kind"])
     return column_from_dict(declared, name)
 
 

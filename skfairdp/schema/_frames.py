@@ -40,8 +40,7 @@ def as_columns(values: Any) -> list[Any]:
         return [values if isinstance(values, pd.Series) else _as_series(opened)]
     if hasattr(values, "__array__"):
         array = np.asarray(values)
-        columns = [array] if array.ndim < 2 else array.reshape(len(array), -1).T
-        return [as_series(column) for column in columns]
+        return [as_series(column) for column in ([array] if array.ndim < 2 else array.reshape(len(array), -1).T)]
     return [as_series(as_objects(values))]
 
 

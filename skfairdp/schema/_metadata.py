@@ -216,8 +216,7 @@ def guessed(column: "pd.Series[Any]", name: str) -> dict[str, Any]:
     """What a column looks like beside what its dtype says: ``{"guess": ...}``, or nothing."""
     dtype = column.dtype
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
-        numbers_rows = is_called_identifier(name) or is_numbering(column)
-        return {"guess": "an identifier: leave it out"} if numbers_rows else {}
+        return {"guess": "an identifier: leave it out"} if is_called_identifier(name) or is_numbering(column) else {}
     if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_datetime64_any_dtype(dtype):
         return {}
     kind, writings = likeliest(counts_of_kinds(column))

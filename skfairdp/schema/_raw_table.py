@@ -568,37 +568,32 @@ class CompactRows:
         return RawTable(self.schema, self.owner, None, numbers, len(rows))
 
 
-def _n_codes(column: Column) -> int | None:
-    """How many values there are; None where they have no codes."""
-    (low, high), step = column.ends, _step(column)
+def _grid(column: Column) -> tuple[int, float] | None:
+    """How many values there are, and how far apart their numbers lie; None where they have no codes."""
+    (low, high), step = column.ends, column.step if isinstance(column, Number) else 1.0
     if step is None or max(abs(low), abs(high)) / step > _FINEST:
         return None
     n_codes = int(np.round((high - low) / step)) + 1
-    return n_codes if n_codes < _MOST_CODES else None
-
-
-def _step(column: Column) -> float | None:
-    """How far apart the numbers of codes lie, from the smallest one on."""
-    return column.step if isinstance(column, Number) else 1.0
+    return (n_codes, step) if n_codes < _MOST_CODES else None
 
 
 def _dtype(column: Column) -> np.dtype[Any]:
-    n_codes = _n_codes(column)  # the last code is one more: no value
-    return np.dtype(np.float64) if n_codes is None else np.min_scalar_type(n_codes)
+    grid = _grid(column)  # the last code is one more: no value
+    return np.dtype(np.float64) if grid is None else np.min_scalar_type(grid[0])
 
 
 def _codes(column: Column, numbers: Floats) -> Array:
-    n_codes, step = _n_codes(column), _step(column)
-    if n_codes is None or step is None:
+    if (grid := _grid(column)) is None:
         return numbers
+    n_codes, step = grid
     codes = np.round((numbers - column.ends[0]) / step)
-    return np.where(np.isnan(numbers), n_codes, codes).astype(_dtype(column))
+    return np.where(np.isnan(numbers), n_codes, codes).astype(np.min_scalar_type(n_codes))
 
 
 def _numbers(column: Column, codes: Array) -> Floats:
-    n_codes, step = _n_codes(column), _step(column)
-    if n_codes is None or step is None:
+    if (grid := _grid(column)) is None:
         return np.ascontiguousarray(codes, dtype=np.float64)
+    n_codes, step = grid
     numbers = np.clip(column.ends[0] + step * codes.astype(np.float64), *column.ends)
     return np.where(codes == n_codes, np.nan, numbers)
 
@@ -699,8 +694,7 @@ def numeric_memmap(
             with np.errstate(over="ignore"):  # torch says nothing of it either
                 yield features.astype(dtype), (features[here], *own)
 
-    row = np.dtype((dtype, (n_features,)))
-    X, (some, y, groups) = _kept(source, owner, numbers(), row, held, writeable=True)
+    X, (some, y, groups) = _kept(source, owner, numbers(), np.dtype((dtype, (n_features,))), held, writeable=True)
     return X, some, y, groups
 
 

@@ -178,10 +178,9 @@ class ColumnRelease:
     def _found(
         self, column: "pd.Series[Any]", kind: str, way: Mapping[str, Any], share: float, noise: privacy.NoiseSource
     ) -> "Found":
-        if kind == "category":
-            return self._values(column, share, noise)
-        truths = kind == "boolean"
-        return self._truths(column, share, noise) if truths else self._bounds(column, kind, way, share, noise)
+        if kind in ("category", "boolean"):
+            return (self._values if kind == "category" else self._truths)(column, share, noise)
+        return self._bounds(column, kind, way, share, noise)
 
     def _gaussian(self, share: float) -> privacy.GaussianMechanism:
         sigma = _APART / (self.mu * math.sqrt(share))
@@ -199,8 +198,7 @@ class ColumnRelease:
 
     def _truths(self, column: "pd.Series[Any]", share: float, noise: privacy.NoiseSource) -> "Found":
         mechanism, places = self._gaussian(share), Boolean(missing=True).read(column)
-        counts = np.bincount(places[~np.isnan(places)].astype(np.int64), minlength=2)
-        noisy = mechanism.release(counts, noise)
+        noisy = mechanism.release(np.bincount(places[~np.isnan(places)].astype(np.int64), minlength=2), noise)
         held = _held(np.append(noisy, 0.0), mechanism.sigma)[:-1]
         if not held.any():
             return Found(None)
@@ -209,9 +207,8 @@ class ColumnRelease:
 
     def _values(self, column: "pd.Series[Any]", share: float, noise: privacy.NoiseSource) -> "Found":
         mechanism = self.common_values(share)
-        counts = Counter(_plain_values(column))
         # That a value may be missing is public: its cell is there, whether or not one is.
-        found = mechanism.release({None: 0, **counts}, noise)
+        found = mechanism.release({None: 0, **Counter(_plain_values(column))}, noise)
         known = {value: count for value, count in found.items() if value is not None}
         if not known:
             return Found(None)
@@ -495,9 +492,8 @@ def _plain(cell: Any) -> Any:
             return int(cell)
         if isinstance(cell, int | float | np.integer | np.floating):
             number = float(cell)
-            if not abs(number) < _columns.WHOLE_BELOW:
-                return None
-            return int(number) if number.is_integer() else number
+            if abs(number) < _columns.WHOLE_BELOW:
+                return int(number) if number.is_integer() else number
     except Exception:  # a cell that cannot be looked at
         return None
     return None
@@ -606,8 +602,7 @@ def released_columns(
     if not len(frame):
         raise ValueError("Schema.release needs rows. Got a table without any.")
     if plan.subject is not None:
-        whose = as_dataframe(table, [plan.subject])
-        subjects = Subjects.read(whose, plan.subject, len(frame), owner="Schema.release")
+        subjects = Subjects.read(as_dataframe(table, [plan.subject]), plan.subject, len(frame), owner="Schema.release")
         frame = subjects.one_row_or_none_of(frame)
     _refuse_in_vain(plan, len(frame))
     described = list(plan.columns.values())
@@ -669,21 +664,17 @@ def _kept(
             "epsilon, and a model needs two. Raise epsilon, or give the values if they are public: known={'name': "
             "Category([...])}."
         )
-    if absent:
+    if absent:  # how many rows have to share a value to be found follows from public numbers
+        asked = [one for name in absent if isinstance(one := plan.columns[name], ColumnRelease)]
+        needed_rows = max(one.common_values(1 - one.share_of_kind(n_rows)).threshold for one in asked)
         warn_caller(
             f"Schema.release leaves out {absent}: {len(plan.columns)} columns share the epsilon, so that a value "
-            f"stands out from noise only if about {_needed(plan, absent, n_rows):,.0f} of the {n_rows:,} "
+            f"stands out from noise only if about {needed_rows:,.0f} of the {n_rows:,} "
             f"{units_of(plan.relation)} share it. Describe what is public, at no cost: known={{'age': Number(17, 90), "
             "'id': None}; or raise epsilon, or give more rows. Free text, identifiers, durations (make numbers of "
             "them: series.dt.days), lists, and numbers or dates in another format than declared are never found."
         )
     return columns
-
-
-def _needed(plan: SchemaPlan, names: Sequence[str], n_rows: int) -> float:
-    """Rows that have to share a value to be found: by public numbers."""
-    asked = [one for name in names if isinstance(one := plan.columns[name], ColumnRelease)]
-    return max(one.common_values(1 - one.share_of_kind(n_rows)).threshold for one in asked)
 
 
 def say_identifiers(columns: Mapping[str, _columns.Column], owner: str, numbering: Sequence[str] = ()) -> None:

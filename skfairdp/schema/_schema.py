@@ -146,21 +146,20 @@ class Schema:
             raise ValueError(f"Column {self.label!r} of a Schema is both its label and one of its groups.")
         if len(set(self.groups)) < len(self.groups):
             raise ValueError(f"The 'groups' of a Schema name a column twice: {self.groups}.")
-        for role, names in (("label", [self.label] if self.label is not None else []), ("groups", self.groups)):
-            for name in names:
-                found, also = self.columns.get(name), role == "label"
-                if not isinstance(found, _columns.Category | _columns.Boolean) and not (
-                    also and isinstance(found, _columns.Number)
-                ):
-                    raise ValueError(
-                        f"The {role!r} of a Schema must be a Category or Boolean{' or Number' if also else ''} among "
-                        f"its columns {list(self.columns)}. Got {name!r} instead."
-                    )
-                if isinstance(found, _columns.Number) and found.missing:
-                    raise ValueError(
-                        f"The label of a Schema has a value in each row, and {name!r} is a Number(missing=True). Set "
-                        "that to False: an amount that cannot be read then counts as the middle of the bounds."
-                    )
+        for name in _roles(self.label, self.groups):
+            found, is_label = self.columns.get(name), name == self.label
+            allowed = (_columns.Category, _columns.Boolean, *([_columns.Number] if is_label else []))
+            if not isinstance(found, allowed):
+                role, also = ("label", " or Number") if is_label else ("groups", "")
+                raise ValueError(
+                    f"The {role!r} of a Schema must be a Category or Boolean{also} among its columns "
+                    f"{list(self.columns)}. Got {name!r} instead."
+                )
+            if isinstance(found, _columns.Number) and found.missing:
+                raise ValueError(
+                    f"The label of a Schema has a value in each row, and {name!r} is a Number(missing=True). Set that "
+                    "to False: an amount that cannot be read then counts as the middle of the bounds."
+                )
         if not self.features:
             raise ValueError("A Schema needs at least one column that is neither its label nor one of its groups.")
         if self.subject is not None and (not isinstance(self.subject, str) or self.subject in self.columns):
@@ -252,14 +251,10 @@ class Schema:
         X = self.restore({name: numbers[name] for name in self.features})
         label = self.label
         y = None if label is None or label not in numbers else self._listed(label, numbers[label])
-        groups = None
+        groups, index = None, table.index if isinstance(table, pd.DataFrame) else X.index
         if self.groups and all(name in numbers for name in self.groups):
-            groups = pd.DataFrame({name: self._listed(name, numbers[name]) for name in self.groups})
-        if isinstance(table, pd.DataFrame):
-            X.index = table.index
-            if groups is not None:
-                groups.index = table.index
-        return SchemaRows(X, y, groups)
+            groups = pd.DataFrame({name: self._listed(name, numbers[name]) for name in self.groups}, index=index)
+        return SchemaRows(X.set_axis(index), y, groups)
 
     def numbers(self, table: Any) -> dict[str, NDArray[np.float64]]:
         """Read a table as numbers: each column as :meth:`Column.read` has it.
