@@ -69,24 +69,22 @@ def scored_without_metadata() -> bool:
 
     Its scorers turn every error into NaN, so that a model which needs more would lose without a word.
     """
-    if get_config()["enable_metadata_routing"]:
-        return False
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        frame = frame.f_back
-        if frame.f_code.co_name == "_fit_and_score" and frame.f_globals.get("__name__", "").startswith("sklearn."):
-            return type(frame.f_locals.get("scorer")).__name__ in _SCORERS
-    return False
+    scored = None if get_config()["enable_metadata_routing"] else _inside_of("_fit_and_score")
+    return scored is not None and type(scored.f_locals.get("scorer")).__name__ in _SCORERS
 
 
 def encoded_by_cross_val_predict() -> bool:
     """Whether scikit-learn's cross_val_predict calls this fit, which hands on positions of labels for probabilities."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
+    predicted = _inside_of("_fit_and_predict")
+    return predicted is not None and predicted.f_locals.get("method") != "predict"
+
+
+def _inside_of(function: str) -> Any:
+    """The innermost call of a function of scikit-learn that is running; None where there is none."""
+    frame: Any = sys._getframe(1)
+    while frame and not (frame.f_code.co_name == function and frame.f_globals.get("__name__", "")[:8] == "sklearn."):
         frame = frame.f_back
-        if frame.f_code.co_name == "_fit_and_predict" and frame.f_globals.get("__name__", "").startswith("sklearn."):
-            return frame.f_locals.get("method") != "predict"
-    return False
+    return frame
 
 
 class NamedEstimator(PlainState, BaseEstimator):
