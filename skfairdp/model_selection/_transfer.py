@@ -10,7 +10,8 @@ import pandas as pd
 from scipy.stats import spearmanr
 from sklearn.frozen import FrozenEstimator
 
-from skfairdp._utils import PublicData, as_groups, encode_labels, group_domain
+from skfairdp._utils import PublicData, as_groups, encode_labels, group_domain, warn_caller
+from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import largest_disparity, parity_bound, tally
 from skfairdp.model_selection import _frame
 from skfairdp.postprocessing import IDP3
@@ -245,6 +246,11 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
     ValueError
         An estimator without ``privacy_``, or lengths that do not match.
 
+    Warns
+    -----
+    PrivacyLeakWarning
+        Something inside read rows and states no guarantee.
+
     Examples
     --------
     >>> from skfairdp import PATEClassifier
@@ -268,8 +274,10 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
         if len(estimators) < len(listed):
             estimators = {f"{name} {j}": estimator for j, (name, estimator) in enumerate(listed, 1)}
     for name, estimator in estimators.items():
-        privacy = Account.of(estimator).total()
-        if privacy is None:
+        account = Account.of(estimator)
+        if account.found and account.unseen:
+            warn_caller(account.warning("measure_estimators"), PrivacyLeakWarning)
+        if (privacy := account.total()) is None:
             raise ValueError(
                 f"measure_estimators cannot include {name!r}: it has no privacy_, so what it protects is unknown. "
                 "Leave it out."

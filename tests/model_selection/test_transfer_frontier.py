@@ -1,12 +1,17 @@
 """transfer_frontier(): how far an operating point moves from one data set to another."""
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from skfairdp.model_selection import hypervolume, transfer_frontier
+from skfairdp import FairDPSGDClassifier
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.model_selection import hypervolume, measure_estimators, transfer_frontier
 from tests._tools.searches import make_frame, two_guarantees
 
 
@@ -149,3 +154,14 @@ def test_refusals_of_everything_have_no_accuracy_and_move_nowhere():
     target.loc[0, ["accuracy", "disparity"]] = np.nan
     moved = transfer_frontier(make_frame(), target)
     assert np.isnan(moved["accuracy_shift"][0]) and np.isfinite(moved.attrs["summary"][0]["accuracy_shift_max"])
+
+
+def test_what_learned_beside_a_private_model_is_told_of_where_it_is_measured():
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(300, 2)), rng.integers(0, 2, 300)
+    y = (X[:, 0] > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = make_pipeline(StandardScaler(), FairDPSGDClassifier(lam=0.0, classes=[0, 1])).fit(X, y)
+    with pytest.warns(PrivacyLeakWarning, match=r"measure_estimators cannot see what these read: .*StandardScaler"):
+        measure_estimators([model], X, y, sensitive_features=groups)
