@@ -348,7 +348,7 @@ def violation_bounds(
         left = (factors * np.clip(largest, -room, 1 + room)).sum(axis=0)
         found[j] = min(np.quantile(left, level), np.maximum(factors, 0.0).sum()) - constraints.bounds[j]
         most = np.maximum(most, np.minimum(left, np.maximum(factors, 0.0).sum()) - constraints.bounds[j])
-    return found if together is None else np.maximum(found, np.quantile(most, together))
+    return found if together is None or not len(found) else np.maximum(found, np.quantile(most, together))
 
 
 def gaps_of(constraints: RateConstraints) -> RateConstraints:
