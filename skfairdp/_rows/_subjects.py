@@ -71,8 +71,7 @@ class Subjects:
                 )
             subject = table[subject]
         subject = subject.iloc[:, 0] if isinstance(subject, pd.DataFrame) and subject.shape[1] == 1 else subject
-        cells = as_groups(subject, n_rows, owner=owner, name="subject")
-        rows, ids = pd.factorize(pd.Series(cells, dtype=object))
+        rows, ids = pd.factorize(pd.Series(as_groups(subject, n_rows, owner=owner, name="subject"), dtype=object))
         listed = pd.Series(ids, dtype=object)
         if isinstance(getattr(subject, "dtype", None), pd.CategoricalDtype):  # it lists those without rows as well
             listed = pd.Series([*ids, *subject.dtype.categories], dtype=object)

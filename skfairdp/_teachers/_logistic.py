@@ -102,8 +102,7 @@ class LogisticTeachers(BaseEstimator):
             coef[start + owner, target], intercept[start + owner, target] = w / units, b
             start += len(block.seeds)
         # Two classes need one regression; the other class has score 0. Unseen classes are never answered.
-        baseline = parts.seen & ~scored
-        return LogisticEnsemble(coef, np.where(scored, intercept, np.where(baseline, 0.0, -np.inf)), scored)
+        return LogisticEnsemble(coef, np.where(scored, intercept, np.where(parts.seen & ~scored, 0.0, -np.inf)), scored)
 
 
 class LogisticEnsemble:

@@ -223,8 +223,7 @@ class FairnessConstraints:
             if column.allowed is not None:
                 cells, sign = list(column.cells(self.n_cells)), -1.0 if column.is_complement else 1.0
                 rates = 1.0 - means[..., cells, c] if column.is_complement else means[..., cells, c]
-                here = sign * violations[..., cells, c]
-                found[..., cells, c] = sign * project_to_bounds(column.allowed, here, rates)
+                found[..., cells, c] = sign * project_to_bounds(column.allowed, sign * violations[..., cells, c], rates)
         return found
 
     def means(self, scores: Floats) -> Floats:

@@ -55,8 +55,7 @@ class Comparisons:
 
     def largest_violation(self, rates: Floats) -> float:
         """By how much the worst of all pairs breaks its bound; -inf where no two rates can be compared."""
-        over = self.left(rates) + highest_of_others(-self.right(rates)) - self.slack
-        return float(over.max(initial=-np.inf))
+        return float((self.left(rates) + highest_of_others(-self.right(rates)) - self.slack).max(initial=-np.inf))
 
 
 def highest_of_others(values: Floats) -> Floats:

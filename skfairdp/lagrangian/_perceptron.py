@@ -126,8 +126,7 @@ class FairPerceptron:
         """Train networks of so many rows, as networks of at most ``n_rows`` are; parameters and multipliers."""
         from skfairdp.lagrangian._trainer import train_stacked_lagrangian
 
-        parity = self.parity(targets, net.n_classes, membership, sizes)
-        how = {"parity": parity, "device": self.device, **options}
+        how = {"parity": self.parity(targets, net.n_classes, membership, sizes), "device": self.device, **options}
         return train_stacked_lagrangian(net, X, targets, sizes, seeds, self.training(n_rows), **how)
 
     def train(

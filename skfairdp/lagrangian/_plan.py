@@ -368,8 +368,7 @@ def group_coefficients(
     # of the residual's mean square, the part that the noise does not explain is signal
     signal = max(float(np.mean(residual**2)) - noise**2, 1e-3 * noise**2) if residual.size else 1.0
     shares = _probabilities(features, start).mean(0)
-    information = float(np.mean(shares * (1 - shares)))
-    ridge = np.full(p, information * noise**2 / signal + 1e-6)
+    ridge = np.full(p, float(np.mean(shares * (1 - shares))) * noise**2 / signal + 1e-6)
     ridge[:n_free] = 1e-6
     return _fit(weights, features, moments, ridge, start, noise)
 

@@ -186,8 +186,7 @@ class PATEFairnessAnalysis:
             truth = np.where(classes[truth] == np.asarray(y_public), truth, -1)
         center, scale = public.mean(axis=0), public.std(axis=0)
         rows = np.column_stack([(public - center) / np.where(scale > 0, scale, 1.0), np.ones(len(public))])
-        sigma = self._sigma(len(public), n_teachers, len(classes))
-        return self._compare(rows, votes, groups, n_teachers, sigma, truth)
+        return self._compare(rows, votes, groups, n_teachers, self._sigma(len(public), n_teachers, len(classes)), truth)
 
     # ------------------------------------------------------------------ private
 

@@ -74,8 +74,7 @@ class GuessedTransportPlan(TransportPlan, RowsAside):
     @property
     def snr_too_low(self) -> bool:
         """Whether noise is going to say more than the rows: a function of public numbers."""
-        cells = self.n_groups * self.n_kinds * self.n_looked_at
-        return self.table.sigma * math.sqrt(cells) > HOPELESS * self.n_counted
+        return self.table.sigma * math.sqrt(self.n_groups * self.n_kinds * self.n_looked_at) > HOPELESS * self.n_counted
 
     @property
     def event(self) -> DpEvent:
@@ -210,8 +209,7 @@ class GroupGuess(PlainState):
         """Codes of kinds."""
         from skfairdp._networks import predict_logits
 
-        membership = np.nan_to_num(softmax(predict_logits(self.module, np.asarray(X)), axis=1)).round(_DIGITS)
-        odds = membership / self.sizes
+        odds = np.nan_to_num(softmax(predict_logits(self.module, np.asarray(X)), axis=1)).round(_DIGITS) / self.sizes
         groups, clearness = odds.argmax(axis=1), odds.max(axis=1) / np.maximum(odds.sum(axis=1), _NOTHING)
         n_ranges = self.ends.shape[1] + 1
         return np.asarray(n_ranges * groups + (clearness[:, None] > self.ends[groups]).sum(axis=1))

@@ -221,8 +221,7 @@ def search_multipliers(trade_off: TradeOff, contrasts: Floats) -> Floats:
     """
     shares = np.bincount(trade_off.groups, minlength=trade_off.shape[0]) / len(trade_off.groups)
     rate = 0.4 * (shares * (1 - shares))[:, None]  # a step then moves scores alike for groups of any size
-    multipliers = np.zeros(trade_off.shape)
-    best = multipliers
+    multipliers = best = np.zeros(trade_off.shape)
     for target in _targets(trade_off.gap_before, trade_off.gamma):
         if trade_off.is_settled():
             break
