@@ -270,8 +270,7 @@ def _solve(hessian: Array, gradient: Array) -> Array:
     """Solve m positive semidefinite systems; a singular one gets some descent direction, never an error.
 
     Columns of very different scale, or repeated ones, can be singular to machine precision; an error would stop all
-    teachers because of one. Scaled to a unit diagonal, a ridge of 1e-10 is harmless: it bends the step, not the
-    solution.
+    teachers. Scaled to a unit diagonal, a ridge of 1e-10 is harmless: it bends the step, not the solution.
     """
     diagonal = np.arange(hessian.shape[1])
     scale = 1 / np.sqrt(np.maximum(hessian[:, diagonal, diagonal], np.finfo(float).tiny))

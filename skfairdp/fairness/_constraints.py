@@ -86,9 +86,7 @@ class ConstraintColumn:
 
     def cells(self, n_cells: int) -> Sequence[int]:
         """Of so many cells those in which it compares rows."""
-        if self.among is not None:
-            return (self.among,)
-        return range(n_cells if self.by_class else 1)
+        return (self.among,) if self.among is not None else range(n_cells if self.by_class else 1)
 
 
 @dataclass(frozen=True, eq=False)

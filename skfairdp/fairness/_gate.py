@@ -209,9 +209,7 @@ def _row_by_row(rule: Rule, counts: Counts, groups: Counts, labels: Counts) -> B
 
 def _by_tables(rule: Rule, counts: Counts, groups: Counts, labels: Counts, amounts: bool = False) -> Bools:
     """Decide rows one after the other by the excess rule, all Γ at once: a row costs as much as there are cells.
-
-    An amount counts in its bin and all above, and is near enough if its group is at the end of every bin.
-    """
+    An amount counts in its bin and all above, and is near enough if its group is at the end of every bin."""
     gap, (_, gamma, min_count) = GAPS[rule[0]], rule[1:]
     limit, mask = gamma - _stream.TOLERANCE, np.zeros(len(groups), dtype=bool)
     table = counts.cumsum(axis=1) if amounts else counts.copy()

@@ -171,8 +171,7 @@ class RateGate:
     def _possible(self) -> tuple[Floats, Floats]:
         """Whether a row with this answer can, by its label, count for a rate, and against it; (n_classes, n_rates)."""
         events = self.constraints.events
-        against = self.constraints.cells[:, :, None] * (1 - events)
-        return events.max(axis=1).T, against.max(axis=1).T
+        return events.max(axis=1).T, (self.constraints.cells[:, :, None] * (1 - events)).max(axis=1).T
 
     def _counted(self, cells: Ints) -> Ints:
         return np.bincount(cells, minlength=self.n_groups * self.n_classes).reshape(self.n_groups, self.n_classes)

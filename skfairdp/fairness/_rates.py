@@ -425,8 +425,7 @@ class RateConstraints:
         sizes = self.sizes_of_rates(np.asarray(counts, dtype=np.float64).sum(2))
         rates = (np.nan_to_num(self.rates(counts)) * sizes + 1) / (sizes + 2)
         each = rates * (1 - rates) / np.maximum(sizes, 1)
-        found = np.bincount(line, np.square(value) * each[group, rate], minlength=self.n_inequalities)
-        return found.astype(np.float64)
+        return np.bincount(line, np.square(value) * each[group, rate], minlength=self.n_inequalities).astype(np.float64)
 
     def bounds_on_few(self, counts: Any) -> Floats:
         """Right-hand sides for these rows, by which those to come keep to the bounds in root mean square.

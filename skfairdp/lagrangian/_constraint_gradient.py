@@ -286,8 +286,7 @@ class ConstraintGradient:
         """The layers that have rules, if all have, and whether they are written out."""
         if self._seen.get("module") is not module:  # walking through a module takes as long as a small batch
             layers = None if self.fused is False else _networks.fused_layers(module)
-            by_hand = layers is not None and NumpyMLP.reads(module, self.X)
-            self._seen.update(module=module, layers=(layers, by_hand))
+            self._seen.update(module=module, layers=(layers, layers is not None and NumpyMLP.reads(module, self.X)))
         return self._seen["layers"]
 
     @cached_property

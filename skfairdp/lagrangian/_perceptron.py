@@ -171,11 +171,8 @@ LEFT_OPEN: dict[str, Any] = {"lr": None, "batch_size": None, "max_epochs": None}
 
 
 def usual_batches(epochs: float | None, batch_size: int | None, n_rows: int) -> tuple[int, float]:
-    """Rows of a batch, and how many times the usual ones they are.
-
-    256 rows; of so many passes as few as 1000 steps take, but no fewer than 16. Of more than 50,000 rows more, where
-    passes are left open as well.
-    """
+    """Rows of a batch, and how many times the usual ones they are: fewer of few passes, so that there are steps enough,
+    and more of many rows, where passes are left open as well."""
     if batch_size is not None:
         return batch_size, 1.0
     if epochs is None:

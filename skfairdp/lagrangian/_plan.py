@@ -155,11 +155,8 @@ class PFLDPlan:
     # ------------------------------------------------------------------ releases
 
     def release_counts(self, groups: Ints, cells: Ints, n_cells: int, source: NoiseSource) -> Floats:
-        """Noisy sizes of the groups in every cell, shape (n_groups, n_cells), kept away from 0.
-
-        The sizes of the cells are public. No size is let below two standard deviations of its noise, nor below half an
-        equal share: what divides by it stays bounded however small the group.
-        """
+        """Noisy sizes of the groups in every cell, shape (n_groups, n_cells), kept so far away from 0 that
+        what divides by them stays bounded however small the group. The sizes of the cells are public."""
         member = np.zeros((len(cells), n_cells))
         member[np.arange(len(cells)), cells] = 1.0
         sizes = member.sum(0)

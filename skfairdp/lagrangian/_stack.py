@@ -48,8 +48,7 @@ class StackedParity:
     @property
     def shares(self) -> Tensor:
         """Of the rows of a network, what each group has in each segment, (n_segments, n_constraints, n_groups)."""
-        rows = self.rows_of.clamp(min=1).repeat_interleave(self.constraints.n_cells)
-        return self.group_sizes / rows[:, None, None]
+        return self.group_sizes / self.rows_of.clamp(min=1).repeat_interleave(self.constraints.n_cells)[:, None, None]
 
     def errors(self, scores: Tensor) -> Tensor:
         """The share of errors of each network by the scores h, (n_networks,)."""

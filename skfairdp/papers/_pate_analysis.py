@@ -276,8 +276,7 @@ class _Students:
 
     def gradient_norms(self) -> Floats:
         slope = self.probabilities - self.clean
-        size = np.abs(slope[:, 1]) if self.binary else np.linalg.norm(slope, axis=1)
-        return size * self.norms
+        return (np.abs(slope[:, 1]) if self.binary else np.linalg.norm(slope, axis=1)) * self.norms
 
     def closeness(self) -> Floats:
         """To the decision boundary."""

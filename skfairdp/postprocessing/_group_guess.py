@@ -266,11 +266,8 @@ class GuessPlan:
 
 
 def with_guess(plan: Plan, data: TrainingData, schema: Schema | None, owner: str) -> Plan:
-    """The plan with a network that guesses the group, where by public numbers that pays; else the plan as it was.
-
-    It does where gradients are not drowned by noise even without hidden units, and where counts by group that is
-    guessed still show.
-    """
+    """The plan with a network that guesses the group, where public numbers say that noise drowns neither gradients,
+    even without hidden units, nor counts by group that is guessed; else the plan as it was."""
     from skfairdp._networks import DPStep, as_net
 
     n_rows, n_groups = plan.n_rows, len(data.domain)
@@ -320,8 +317,7 @@ def guessed_kinds(
         return guess, guess.kinds_of(units.X, places)
     levels = expit(np.linspace(logit(1 / n_groups), logit(_CLEAREST), GRID)[1:])
     fine = GroupGuess(module, sizes, np.tile(levels, (n_groups, 1))).kinds_of(units.X, places)
-    counts = np.bincount(fine[~held], minlength=n_groups * GRID)
-    found = plan.clearness.release(counts, noise).reshape(n_groups, GRID)
+    found = plan.clearness.release(np.bincount(fine[~held], minlength=n_groups * GRID), noise).reshape(n_groups, GRID)
     ends = np.stack([_even_ends(line, n_ranges) for line in found])
     groups, cells = np.divmod(fine, GRID)
     kinds = n_ranges * groups + (cells[:, None] > ends[groups]).sum(axis=1)
