@@ -93,10 +93,8 @@ def key_wanted(owner: str) -> str:
 def row_hashes(chunk: Chunk, key: str | None, seed: int) -> NDArray[np.uint64]:
     """A keyed hash of each row's public key, which no private cell enters."""
     if key is None:
-        *where, start = chunk.place
-        behind = np.arange(len(chunk.table)) if chunk.rows is None else chunk.rows
-        rows = (start + behind).astype(np.uint64)
-        numbers = rows ^ _of_texts(np.array([repr(where)], dtype=object), seed)
+        *where, _ = chunk.place
+        numbers = chunk.numbers.astype(np.uint64) ^ _of_texts(np.array([repr(where)], dtype=object), seed)
         return _mixed(_mixed(numbers, seed), seed >> 7)
     return id_hashes(chunk.table[key], seed)
 

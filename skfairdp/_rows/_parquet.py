@@ -98,8 +98,7 @@ class ParquetRows(RowSource):
             made = [(len(chunk.table), function(chunk)) for chunk in self._read(task)]
             return sum(length for length, _ in made), [value for _, value in made]
 
-        of_groups = self._shown(made_by_threads(self._tasks(), of_group))
-        return (value for values in of_groups for value in values)
+        return (value for values in self._shown(made_by_threads(self._tasks(), of_group)) for value in values)
 
 
 def _split(path: PurePosixPath) -> tuple[tuple[str, ...], tuple[int, ...]]:

@@ -71,8 +71,7 @@ class Subjects:
                 )
             subject = table[subject]
         subject = subject.iloc[:, 0] if isinstance(subject, pd.DataFrame) and subject.shape[1] == 1 else subject
-        cells = as_groups(subject, n_rows, owner=owner, name="subject")
-        rows, ids = pd.factorize(pd.Series(cells, dtype=object))
+        rows, ids = pd.factorize(pd.Series(as_groups(subject, n_rows, owner=owner, name="subject"), dtype=object))
         listed = pd.Series(ids, dtype=object)
         if isinstance(getattr(subject, "dtype", None), pd.CategoricalDtype):  # it lists those without rows as well
             listed = pd.Series([*ids, *subject.dtype.categories], dtype=object)
@@ -82,9 +81,7 @@ class Subjects:
     @classmethod
     def read_source(cls, source: RowSource, *, owner: str) -> "Subjects":
         """List who is in the key of rows in chunks, in a pass of its own where the source does not know.
-
-        As in memory ids are told apart by their hashes, and categories list subjects without rows as well.
-        """
+        As in memory ids are told apart by their hashes, and categories list subjects without rows as well."""
         if source.listed is not None:
             return cls(pd.Series(dtype=object), np.empty(0, dtype=np.int64), source.listed, str(source.key))
         listed, more, wrong = np.empty(0, dtype=np.uint64), list[NDArray[np.uint64]](), set[str]()
@@ -129,9 +126,7 @@ class Subjects:
     @property
     def row_of_each(self) -> Ints:
         """The position of one row of each subject, by a hash of its id and how many rows it has; -1 where it has none.
-
-        A subject keeps its place, whatever rows others have.
-        """
+        A subject keeps its place, whatever rows others have."""
         order, sizes = self._in_order
         chosen = (self.hashes % np.maximum(sizes, 1).astype(np.uint64)).astype(np.int64)
         rows = np.full(self.n, -1)

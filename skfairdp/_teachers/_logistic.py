@@ -102,8 +102,7 @@ class LogisticTeachers(BaseEstimator):
             coef[start + owner, target], intercept[start + owner, target] = w / units, b
             start += len(block.seeds)
         # Two classes need one regression; the other class has score 0. Unseen classes are never answered.
-        baseline = parts.seen & ~scored
-        return LogisticEnsemble(coef, np.where(scored, intercept, np.where(baseline, 0.0, -np.inf)), scored)
+        return LogisticEnsemble(coef, np.where(scored, intercept, np.where(parts.seen & ~scored, 0.0, -np.inf)), scored)
 
 
 class LogisticEnsemble:
@@ -271,8 +270,7 @@ def _solve(hessian: Array, gradient: Array) -> Array:
     """Solve m positive semidefinite systems; a singular one gets some descent direction, never an error.
 
     Columns of very different scale, or repeated ones, can be singular to machine precision; an error would stop all
-    teachers because of one. Scaled to a unit diagonal, a ridge of 1e-10 is harmless: it bends the step, not the
-    solution.
+    teachers. Scaled to a unit diagonal, a ridge of 1e-10 is harmless: it bends the step, not the solution.
     """
     diagonal = np.arange(hessian.shape[1])
     scale = 1 / np.sqrt(np.maximum(hessian[:, diagonal, diagonal], np.finfo(float).tiny))

@@ -268,9 +268,7 @@ def _both_added(add: Callable[[Any, Any], Any], one: tuple[Any, int], other: tup
 
 def streamed_class_counts(source: RowSource, schema: Schema, owner: str, n_subjects: int | None = None) -> Codes:
     """Count the rows of each class of the schema, chunk by chunk, or one row of each subject; **private**.
-
-    A subject adds one to one count or, without rows, to none.
-    """
+    A subject adds one to one count or, without rows, to none."""
     if n_subjects is not None:
         return counted_once(_classes_of, source, schema, owner, n_subjects)
     counts = source.map_reduce(partial(_classes_of_chunk, schema, owner), operator.add)
@@ -357,8 +355,7 @@ class _Teaching:
             rows["number"] = chunk.numbers if self.ordered else 0
         rows["hash"] = row_hashes(chunk, self.key, self.seed)
         self.compact.fill(rows, raw.numbers)
-        parts = np.searchsorted(self.edges, self._teachers(rows["hash"]), side="right") - 1
-        return rows, parts.astype(np.int64)
+        return rows, np.searchsorted(self.edges, self._teachers(rows["hash"]), side="right").astype(np.int64) - 1
 
     def vote(self, part: int, rows: NDArray[Any]) -> tuple[Any, int]:
         """Train the teachers of a part; their votes, one after the other, and how many rows they learned from."""

@@ -86,9 +86,7 @@ class ConstraintColumn:
 
     def cells(self, n_cells: int) -> Sequence[int]:
         """Of so many cells those in which it compares rows."""
-        if self.among is not None:
-            return (self.among,)
-        return range(n_cells if self.by_class else 1)
+        return (self.among,) if self.among is not None else range(n_cells if self.by_class else 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,8 +221,7 @@ class FairnessConstraints:
             if column.allowed is not None:
                 cells, sign = list(column.cells(self.n_cells)), -1.0 if column.is_complement else 1.0
                 rates = 1.0 - means[..., cells, c] if column.is_complement else means[..., cells, c]
-                here = sign * violations[..., cells, c]
-                found[..., cells, c] = sign * project_to_bounds(column.allowed, here, rates)
+                found[..., cells, c] = sign * project_to_bounds(column.allowed, sign * violations[..., cells, c], rates)
         return found
 
     def means(self, scores: Floats) -> Floats:

@@ -209,9 +209,7 @@ def _row_by_row(rule: Rule, counts: Counts, groups: Counts, labels: Counts) -> B
 
 def _by_tables(rule: Rule, counts: Counts, groups: Counts, labels: Counts, amounts: bool = False) -> Bools:
     """Decide rows one after the other by the excess rule, all Γ at once: a row costs as much as there are cells.
-
-    An amount counts in its bin and all above, and is near enough if its group is at the end of every bin.
-    """
+    An amount counts in its bin and all above, and is near enough if its group is at the end of every bin."""
     gap, (_, gamma, min_count) = GAPS[rule[0]], rule[1:]
     limit, mask = gamma - _stream.TOLERANCE, np.zeros(len(groups), dtype=bool)
     table = counts.cumsum(axis=1) if amounts else counts.copy()
@@ -333,9 +331,9 @@ class FairnessGate:
         gate: str = "excess",
         counts: MaybeArray = None,
     ) -> None:
-        _check_integer(n_groups, 1, "n_groups")
-        _check_integer(n_classes, 1, "n_classes")
-        _check_integer(min_count, 0, "min_count")
+        for name, value, low in (("n_groups", n_groups, 1), ("n_classes", n_classes, 1), ("min_count", min_count, 0)):
+            if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < low:
+                raise invalid_parameter(name, "FairnessGate", f"an int in the range [{low}, inf)", value)
         if gamma is not None and not (isinstance(gamma, numbers.Real) and not isinstance(gamma, bool) and gamma >= 0):
             raise invalid_parameter("gamma", "FairnessGate", "None or a float in the range [0, inf]", gamma)
         check_option(disparity, GAPS, "disparity", "FairnessGate")
@@ -525,8 +523,3 @@ class AmountGate(FairnessGate):
     """
 
     _amounts = True
-
-
-def _check_integer(value: Any, low: int, name: str) -> None:
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < low:
-        raise invalid_parameter(name, "FairnessGate", f"an int in the range [{low}, inf)", value)

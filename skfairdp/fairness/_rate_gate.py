@@ -171,12 +171,10 @@ class RateGate:
     def _possible(self) -> tuple[Floats, Floats]:
         """Whether a row with this answer can, by its label, count for a rate, and against it; (n_classes, n_rates)."""
         events = self.constraints.events
-        against = self.constraints.cells[:, :, None] * (1 - events)
-        return events.max(axis=1).T, against.max(axis=1).T
+        return events.max(axis=1).T, (self.constraints.cells[:, :, None] * (1 - events)).max(axis=1).T
 
     def _counted(self, cells: Ints) -> Ints:
-        shape = self.n_groups, self.n_classes
-        return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+        return np.bincount(cells, minlength=self.n_groups * self.n_classes).reshape(self.n_groups, self.n_classes)
 
 
 def _with_sum(by_group: Any) -> Floats:
@@ -427,9 +425,8 @@ def _laws(constraints: RateConstraints, counts: Any, noise: Any) -> tuple[Floats
 @cache
 def _spread(n_rates: int) -> Floats:
     """Numbers in (0, 1), evenly spread along the last axis, in an order of its own for each of four per rate."""
-    rng = np.random.default_rng(0)
     even = np.broadcast_to((np.arange(_DRAWS) + 0.5) / _DRAWS, (4 * n_rates, _DRAWS))
-    return rng.permuted(even, axis=-1)
+    return np.random.default_rng(0).permuted(even, axis=-1)
 
 
 #: Sizes are believed that are so many times their noise; no rate of a smaller group is spoken of.
@@ -454,5 +451,4 @@ def noise_of_violations(constraints: RateConstraints, tables: Values, noise: flo
     by_size = -np.einsum("jar,ry->jay", slopes[:, :-1] * rates[:-1] + slopes[:, -1:] * rates[-1], cells)[..., None]
     variance = n * np.square(by_count / n + by_size / n).sum((1, 2, 3))
     known = (clear | (constraints.coefficients == 0)).all((1, 2))
-    broken_by = constraints.violations(counts, np.maximum(sizes, 1e-9))
-    return broken_by, np.where(known, noise * np.sqrt(variance), np.inf)
+    return constraints.violations(counts, np.maximum(sizes, 1e-9)), np.where(known, noise * np.sqrt(variance), np.inf)

@@ -55,8 +55,7 @@ class Comparisons:
 
     def largest_violation(self, rates: Floats) -> float:
         """By how much the worst of all pairs breaks its bound; -inf where no two rates can be compared."""
-        over = self.left(rates) + highest_of_others(-self.right(rates)) - self.slack
-        return float(over.max(initial=-np.inf))
+        return float((self.left(rates) + highest_of_others(-self.right(rates)) - self.slack).max(initial=-np.inf))
 
 
 def highest_of_others(values: Floats) -> Floats:
@@ -386,12 +385,22 @@ class RateConstraints:
     @cached_property
     def events(self) -> Floats:
         """Which (true, predicted) a rate counts, 0 or 1, shape (n_rates, n_classes, n_classes)."""
-        return np.array([_event(*rate, len(self.classes)) for rate in self._rates])
+        found, codes = [], np.arange(len(self.classes))
+        for (name, positive, _), cell in zip(self._rates, self.cells, strict=True):
+            right = codes[:, None] == codes if name in ("accuracy", "error_rate") else codes == positive
+            turned = name in ("error_rate", "true_negative_rate", "false_negative_rate")
+            found.append(cell[:, None] * (~right if turned else right))
+        return np.array(found)
 
     @cached_property
     def cells(self) -> Floats:
         """Among which true classes a rate counts, 0 or 1, shape (n_rates, n_classes)."""
-        return np.array([_cell(*rate, len(self.classes)) for rate in self._rates])
+        found = np.ones((len(self._rates), len(self.classes)))
+        for cell, (name, positive, label) in zip(found, self._rates, strict=True):
+            if name not in ("accuracy", "error_rate", "selection_rate"):
+                mine = np.arange(len(cell)) == (label if name == "selection_rate_by_label" else positive)
+                cell[:] = ~mine if name in ("true_negative_rate", "false_positive_rate") else mine
+        return found
 
     # ------------------------------------------------------------------ what is found
 
@@ -426,8 +435,7 @@ class RateConstraints:
         sizes = self.sizes_of_rates(np.asarray(counts, dtype=np.float64).sum(2))
         rates = (np.nan_to_num(self.rates(counts)) * sizes + 1) / (sizes + 2)
         each = rates * (1 - rates) / np.maximum(sizes, 1)
-        found = np.bincount(line, np.square(value) * each[group, rate], minlength=self.n_inequalities)
-        return found.astype(np.float64)
+        return np.bincount(line, np.square(value) * each[group, rate], minlength=self.n_inequalities).astype(np.float64)
 
     def bounds_on_few(self, counts: Any) -> Floats:
         """Right-hand sides for these rows, by which those to come keep to the bounds in root mean square.
@@ -528,26 +536,6 @@ class RateConstraints:
         if isinstance(constraint.groups, str):
             return [len(self.groups)]
         return [_position(group, self.groups, "groups", list(self.groups), self.owner) for group in constraint.groups]
-
-
-def _event(name: str, positive: int, label: int, k: int) -> Floats:
-    """Which pairs of a true and a predicted class a rate counts."""
-    if name in ("accuracy", "error_rate"):
-        return np.eye(k) if name == "accuracy" else 1 - np.eye(k)
-    predicted = np.arange(k) == positive
-    if name in ("true_negative_rate", "false_negative_rate"):
-        predicted = ~predicted
-    return np.asarray(np.outer(_cell(name, positive, label, k), predicted).astype(np.float64))
-
-
-def _cell(name: str, positive: int, label: int, k: int) -> Floats:
-    """Which true classes a rate is a share of."""
-    if name in ("accuracy", "error_rate", "selection_rate"):
-        return np.ones(k)
-    if name == "selection_rate_by_label":
-        positive = label
-    mine: Bools = np.arange(k) == positive
-    return (~mine if name in ("true_negative_rate", "false_positive_rate") else mine).astype(np.float64)
 
 
 #: By name, or with a bound of its own.

@@ -247,16 +247,16 @@ class ConstraintGradient:
         if by_hand:
             of_rows = self._arrays[1][positions]
 
-            def by_logits(logits: Tensor) -> Any:
-                return self._slopes(torch.softmax(logits, dim=1).numpy(), of_rows, with_loss)
-
-            return PlainRows(NumpyMLP.of(module), self.X.numpy().take(positions, axis=0), by_logits)
+            return PlainRows(
+                NumpyMLP.of(module),
+                self.X.numpy().take(positions, axis=0),
+                lambda logits: self._slopes(torch.softmax(logits, dim=1).numpy(), of_rows, with_loss),
+            )
         at = torch.from_numpy(positions).to(self.X.device)
         X, y = self.X[at], self.y[at]
         trace = None if layers is None else _networks.trace_layers(module, layers, X)
         with torch.no_grad():
-            outputs = module(X) if trace is None else trace.outputs
-            slopes = self._slopes(torch.softmax(outputs, dim=1), y, with_loss)
+            slopes = self._slopes(torch.softmax(module(X) if trace is None else trace.outputs, dim=1), y, with_loss)
         shapes = {name: p.shape for name, p in module.named_parameters() if p.requires_grad}
         factors = torch.ones(slopes.shape[:2], dtype=torch.float64, device=slopes.device)
         columns = range(slopes.shape[1])
@@ -286,8 +286,7 @@ class ConstraintGradient:
         """The layers that have rules, if all have, and whether they are written out."""
         if self._seen.get("module") is not module:  # walking through a module takes as long as a small batch
             layers = None if self.fused is False else _networks.fused_layers(module)
-            by_hand = layers is not None and NumpyMLP.reads(module, self.X)
-            self._seen.update(module=module, layers=(layers, by_hand))
+            self._seen.update(module=module, layers=(layers, layers is not None and NumpyMLP.reads(module, self.X)))
         return self._seen["layers"]
 
     @cached_property
@@ -297,8 +296,7 @@ class ConstraintGradient:
     @cached_property
     def _pairs(self) -> list[Pair]:
         """The cells that each constraint compares rows in."""
-        lines = self.constraints.merged_cells.tolist()
-        return sorted({(c, cell) for line in lines for c, cell in enumerate(line)})
+        return sorted({(c, cell) for line in self.constraints.merged_cells.tolist() for c, cell in enumerate(line)})
 
     @cached_property
     def _asked(self) -> Ints:

@@ -95,8 +95,7 @@ class DualAscent:
         step = share * self.first_step
         moved = self.multipliers + step * self.violations(scores) / self.sizes
         if self.project_to_bounds is not None:
-            beyond = moved / step - self.project_to_bounds(moved / step, scores)
-            moved = step * beyond
+            moved = step * (moved / step - self.project_to_bounds(moved / step, scores))
         self.multipliers = moved.clip(-self.bound, self.bound)
 
 
@@ -208,8 +207,7 @@ class OneNetwork:
         features and labels decide it.
         """
         if any(self.of_errors):
-            surplus = float(h[:, self.of_errors].mean()) - self.most_errors
-            self.price = max(0.0, self.price + ERROR_STEP * surplus)
+            self.price = max(0.0, self.price + ERROR_STEP * (float(h[:, self.of_errors].mean()) - self.most_errors))
         return h
 
     def pull(self, multipliers: Floats) -> None:
@@ -353,5 +351,4 @@ class OneNetwork:
 def _batches(n: int, size: int, device: torch.device) -> Iterator[Tensor]:
     """Batches of ``size`` rows without end: shuffled passes, the rest of a pass left out."""
     while True:
-        order = torch.randperm(n).to(device)
-        yield from order[: n - n % size].split(size)
+        yield from torch.randperm(n).to(device)[: n - n % size].split(size)

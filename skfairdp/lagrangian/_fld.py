@@ -266,10 +266,8 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
 
 
 def as_perceptron(learner: Any) -> FairPerceptron | None:
-    """How a learner trains its perceptron, for those who train it on rows of their own.
-
-    None for whatever is no LagrangianClassifier with an "mlp". Groups and classes go by their codes in its constraints.
-    """
+    """How a learner trains its perceptron, for those who train it on rows of their own; None for whatever
+    is no LagrangianClassifier with an "mlp". Groups and classes go by their codes in its constraints."""
     if not isinstance(learner, LagrangianClassifier):
         return None
     net = learner.read_net()

@@ -126,8 +126,7 @@ class FairPerceptron:
         """Train networks of so many rows, as networks of at most ``n_rows`` are; parameters and multipliers."""
         from skfairdp.lagrangian._trainer import train_stacked_lagrangian
 
-        parity = self.parity(targets, net.n_classes, membership, sizes)
-        how = {"parity": parity, "device": self.device, **options}
+        how = {"parity": self.parity(targets, net.n_classes, membership, sizes), "device": self.device, **options}
         return train_stacked_lagrangian(net, X, targets, sizes, seeds, self.training(n_rows), **how)
 
     def train(
@@ -172,11 +171,8 @@ LEFT_OPEN: dict[str, Any] = {"lr": None, "batch_size": None, "max_epochs": None}
 
 
 def usual_batches(epochs: float | None, batch_size: int | None, n_rows: int) -> tuple[int, float]:
-    """Rows of a batch, and how many times the usual ones they are.
-
-    256 rows; of so many passes as few as 1000 steps take, but no fewer than 16. Of more than 50,000 rows more, where
-    passes are left open as well.
-    """
+    """Rows of a batch, and how many times the usual ones they are: fewer of few passes, so that there are steps enough,
+    and more of many rows, where passes are left open as well."""
     if batch_size is not None:
         return batch_size, 1.0
     if epochs is None:

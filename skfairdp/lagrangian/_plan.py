@@ -155,11 +155,8 @@ class PFLDPlan:
     # ------------------------------------------------------------------ releases
 
     def release_counts(self, groups: Ints, cells: Ints, n_cells: int, source: NoiseSource) -> Floats:
-        """Noisy sizes of the groups in every cell, shape (n_groups, n_cells), kept away from 0.
-
-        The sizes of the cells are public. No size is let below two standard deviations of its noise, nor below half an
-        equal share: what divides by it stays bounded however small the group.
-        """
+        """Noisy sizes of the groups in every cell, shape (n_groups, n_cells), kept so far away from 0 that
+        what divides by them stays bounded however small the group. The sizes of the cells are public."""
         member = np.zeros((len(cells), n_cells))
         member[np.arange(len(cells)), cells] = 1.0
         sizes = member.sum(0)
@@ -368,8 +365,7 @@ def group_coefficients(
     # of the residual's mean square, the part that the noise does not explain is signal
     signal = max(float(np.mean(residual**2)) - noise**2, 1e-3 * noise**2) if residual.size else 1.0
     shares = _probabilities(features, start).mean(0)
-    information = float(np.mean(shares * (1 - shares)))
-    ridge = np.full(p, information * noise**2 / signal + 1e-6)
+    ridge = np.full(p, float(np.mean(shares * (1 - shares))) * noise**2 / signal + 1e-6)
     ridge[:n_free] = 1e-6
     return _fit(weights, features, moments, ridge, start, noise)
 

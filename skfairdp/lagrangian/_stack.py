@@ -48,8 +48,7 @@ class StackedParity:
     @property
     def shares(self) -> Tensor:
         """Of the rows of a network, what each group has in each segment, (n_segments, n_constraints, n_groups)."""
-        rows = self.rows_of.clamp(min=1).repeat_interleave(self.constraints.n_cells)
-        return self.group_sizes / rows[:, None, None]
+        return self.group_sizes / self.rows_of.clamp(min=1).repeat_interleave(self.constraints.n_cells)[:, None, None]
 
     def errors(self, scores: Tensor) -> Tensor:
         """The share of errors of each network by the scores h, (n_networks,)."""
@@ -80,8 +79,7 @@ class StackedParity:
         values = scores.to(torch.float64)
         out = torch.empty_like(self.group_sizes)
         for c in range(self.constraints.n_constraints):
-            mean = self._sums(values[:, c], c) / self.counts[:, c]
-            centred = values[:, c] - mean[self.index[:, c]]
+            centred = values[:, c] - (self._sums(values[:, c], c) / self.counts[:, c])[self.index[:, c]]
             out[:, c] = self._sums(self.membership * centred[:, None], c) / self.group_sizes[:, c]
         return out * self.compared
 
@@ -109,8 +107,7 @@ class StackedParity:
                 continue
             mine = (self.membership * weights[self.index[:, c], c]).sum(1)
             if not column.is_bound:
-                mean = self._sums(mine, c) / self.counts[:, c]
-                mine = mine - mean[self.index[:, c]]
+                mine = mine - (self._sums(mine, c) / self.counts[:, c])[self.index[:, c]]
             per_row[:, c] = mine * rows
         return per_row
 
@@ -171,8 +168,7 @@ class Stack:
         proba = self._probabilities()
         h = followed_scores(self.parity.constraints, proba, proba.argmax(1), self.training.violations)
         if self.prices is not None:
-            surplus = self.parity.errors(h) - self.parity.most_errors
-            self.prices = (self.prices + ERROR_STEP * surplus).clamp(min=0.0)
+            self.prices = (self.prices + ERROR_STEP * (self.parity.errors(h) - self.parity.most_errors)).clamp(min=0.0)
         return h
 
     def pull(self, multipliers: Tensor) -> None:
@@ -193,8 +189,7 @@ class Stack:
         steps, averaged = self.steps_of, self.averaged_of
         count = np.where((t >= steps - averaged) & (t < steps), t - steps + averaged + 1, 0)
         if count.any():
-            share = np.where(count, 1 / np.maximum(count, 1), 0.0)
-            self.averaged.add(torch.as_tensor(share, device=self.device))
+            self.averaged.add(torch.as_tensor(np.where(count, 1 / np.maximum(count, 1), 0.0), device=self.device))
         if finished.size:
             done = torch.as_tensor(finished, device=self.device)
             for kept, m in zip(self.result, self.averaged.mean, strict=True):
@@ -245,9 +240,7 @@ class Stack:
         chunk = max(256, _ACTIVATION_FLOATS // (len(self.sizes) * self.net.widest))
         for start in range(0, index.shape[1], chunk):
             part, mine = index[:, start : start + chunk], real[:, start : start + chunk]
-            x = self.rows[torch.as_tensor(part, device=self.device)]
-            _, scores = self.net.forward(self.params, x)
+            _, scores = self.net.forward(self.params, self.rows[torch.as_tensor(part, device=self.device)])
             proba = scores.softmax(dim=1).transpose(1, 2).nan_to_num(nan=0.0)
-            keep = torch.as_tensor(mine, device=self.device)
-            out[torch.as_tensor(part[mine], device=self.device)] = proba[keep]
+            out[torch.as_tensor(part[mine], device=self.device)] = proba[torch.as_tensor(mine, device=self.device)]
         return out

@@ -72,8 +72,7 @@ def train_lagrangian(
             optimizer: torch.optim.Optimizer = torch.optim.Adam(trained, lr=training.lr, **training.optimizer_options)
         else:
             optimizer = make_optimizer(module)
-        by_hand = NumpyMLPTraining.fits(module, rows, of_rows, optimizer)
-        learner = (NumpyMLPTraining if by_hand else OneNetwork)(
+        learner = (NumpyMLPTraining if NumpyMLPTraining.fits(module, rows, of_rows, optimizer) else OneNetwork)(
             module, rows, of_rows, training, ascent.sizes, membership=membership, gradient=gradient,
             optimizer=optimizer, watched=of_seen,
         )  # fmt: skip

@@ -578,8 +578,7 @@ def _counted(
 def _without_slack(constraints: Any, owner: str) -> tuple[Any, ...]:
     """Names stand for the difference itself; what has a bound of its own keeps it."""
     given = [constraints] if isinstance(constraints, str) or not isinstance(constraints, list | tuple) else constraints
-    read = fairness.read_rate_constraints(given, owner)
     return tuple(
         replace(one, difference_bound=0.0) if isinstance(was, str) and isinstance(one, fairness.RateParity) else one
-        for was, one in zip(given, read, strict=True)
+        for was, one in zip(given, fairness.read_rate_constraints(given, owner), strict=True)
     )

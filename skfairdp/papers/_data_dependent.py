@@ -372,8 +372,7 @@ def pate_data_dependent_epsilon(
     total = data_dependent_rdp(log_q_of_votes, sigma, grid).sum(axis=0)
     n_queries = len(log_q_of_votes)
     release = None
-    asked = [value is not None for value in (order, beta, sigma_ss)]
-    if any(asked):
+    if any(value is not None for value in (order, beta, sigma_ss)):
         if order is None or beta is None or sigma_ss is None:
             raise ValueError("order, beta and sigma_ss belong together: give all three, or none for no release.")
         release = _release(votes, sigma, delta, order, beta, sigma_ss)

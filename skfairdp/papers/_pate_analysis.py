@@ -186,8 +186,7 @@ class PATEFairnessAnalysis:
             truth = np.where(classes[truth] == np.asarray(y_public), truth, -1)
         center, scale = public.mean(axis=0), public.std(axis=0)
         rows = np.column_stack([(public - center) / np.where(scale > 0, scale, 1.0), np.ones(len(public))])
-        sigma = self._sigma(len(public), n_teachers, len(classes))
-        return self._compare(rows, votes, groups, n_teachers, sigma, truth)
+        return self._compare(rows, votes, groups, n_teachers, self._sigma(len(public), n_teachers, len(classes)), truth)
 
     # ------------------------------------------------------------------ private
 
@@ -277,8 +276,7 @@ class _Students:
 
     def gradient_norms(self) -> Floats:
         slope = self.probabilities - self.clean
-        size = np.abs(slope[:, 1]) if self.binary else np.linalg.norm(slope, axis=1)
-        return size * self.norms
+        return (np.abs(slope[:, 1]) if self.binary else np.linalg.norm(slope, axis=1)) * self.norms
 
     def closeness(self) -> Floats:
         """To the decision boundary."""

@@ -73,9 +73,7 @@ class RowsAside:
 
     def kept_aside(self, n_rows: int, noise: NoiseSource) -> Bools:
         """Draw the rows of the look: each by itself, whatever it holds, so that they stand for rows to come.
-
-        The draw is secret: in whatever order rows come, a record that is replaced changes no other row's place.
-        """
+        The draw is secret: in whatever order rows come, a record that is replaced changes no other row's place."""
         held = np.zeros(n_rows, dtype=bool)
         held[PoissonSample(1 / self.one_in).draw(n_rows, noise)] = True
         return held
@@ -160,8 +158,7 @@ class BinsPlan(RowsAside):
         edges = edges_from(self.histogram.release(fine, noise), self.n_bins, by_doubt=self.n_kinds > 1)
         shape = (self.n_kinds, len(edges) + 1, self.n_groups, 2)
         cells = np.ravel_multi_index((kinds, bins_of(scores, edges), groups, y), shape)
-        counts = np.bincount(cells, minlength=math.prod(shape)).reshape(-1, *shape[2:])
-        return edges, self.table.release(counts, noise)
+        return edges, self.table.release(np.bincount(cells, minlength=math.prod(shape)).reshape(-1, *shape[2:]), noise)
 
 
 def edges_from(histogram: Floats, n_bins: int, *, by_doubt: bool = False) -> Floats:

@@ -350,8 +350,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             calibrated, choice = method._calibrate(model, rows, best, owner=_OWNER)
             answers = calibrated.answer(rows.features, rows.table, rows.groups)
             gap = choice.gap_of(answers)
-            is_met = self.gamma is None or gap <= self.gamma
-            return _Found(calibrated, answers, choice.gap_before, gap, is_met)
+            return _Found(calibrated, answers, choice.gap_before, gap, self.gamma is None or gap <= self.gamma)
         assert isinstance(method, Thresholds)
         held = constrained.constraints_of(self._asked(), self.groups_, rows.classes, _OWNER)
         by_rates, before, after, violation = constrained.meet_constraints(model, rows, held, labels, method, _OWNER)
@@ -399,8 +398,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
                 raise ValueError(
                     f"{_OWNER} with Thresholds(group_at_prediction=True) needs sensitive_features to predict."
                 )
-            n_rows = inputs.shape_of(X)[0]
-            codes = _utils.encode_groups(groups, self.groups_, n_rows, owner=_OWNER, parameter="groups")
+            codes = _utils.encode_groups(groups, self.groups_, inputs.shape_of(X)[0], owner=_OWNER, parameter="groups")
         return self.classes_[self._calibrated.answer(features, table, codes)]
 
     @available_if(

@@ -165,9 +165,7 @@ def meet_constraints(
     model: Any, rows: CalibrationRows, constraints: RateConstraints, labels: Ints | None, method: Thresholds, owner: str
 ) -> tuple[BinAnswers, float, float, float]:
     """Return the most accurate answers that meet the constraints on public rows; the model's own where they do.
-
-    Beside them the gap before and after, and the violation that is left.
-    """
+    Beside them the gap before and after, and the violation that is left."""
     utility = probabilities(model, rows.features, 2, owner=owner)
     weights = utility if labels is None else np.eye(2)[labels]
     before = _counted((rows.groups, rows.before), weights, (rows.n_groups, 2)).transpose(0, 2, 1)

@@ -135,8 +135,7 @@ class LaterLabels:
         """Go on from what another process has counted."""
         self._waiting = dict(waiting)
         cells = np.fromiter(self._waiting.values(), dtype=np.int64, count=len(self._waiting))
-        shape = self.n_groups, self.n_classes
-        self.counts = labelled, np.bincount(cells, minlength=shape[0] * shape[1]).astype(np.int64).reshape(shape)
+        self.counts = labelled, tally(*np.divmod(cells, self.n_classes), (self.n_groups, self.n_classes))
 
     def answered(self, tickets: list[Any], groups: Counts, answers: Counts) -> None:
         """Remember answers; refusals, of code ``n_classes``, have no label to wait for."""

@@ -74,8 +74,7 @@ class GuessedTransportPlan(TransportPlan, RowsAside):
     @property
     def snr_too_low(self) -> bool:
         """Whether noise is going to say more than the rows: a function of public numbers."""
-        cells = self.n_groups * self.n_kinds * self.n_looked_at
-        return self.table.sigma * math.sqrt(cells) > HOPELESS * self.n_counted
+        return self.table.sigma * math.sqrt(self.n_groups * self.n_kinds * self.n_looked_at) > HOPELESS * self.n_counted
 
     @property
     def event(self) -> DpEvent:
@@ -210,8 +209,7 @@ class GroupGuess(PlainState):
         """Codes of kinds."""
         from skfairdp._networks import predict_logits
 
-        membership = np.nan_to_num(softmax(predict_logits(self.module, np.asarray(X)), axis=1)).round(_DIGITS)
-        odds = membership / self.sizes
+        odds = np.nan_to_num(softmax(predict_logits(self.module, np.asarray(X)), axis=1)).round(_DIGITS) / self.sizes
         groups, clearness = odds.argmax(axis=1), odds.max(axis=1) / np.maximum(odds.sum(axis=1), _NOTHING)
         n_ranges = self.ends.shape[1] + 1
         return np.asarray(n_ranges * groups + (clearness[:, None] > self.ends[groups]).sum(axis=1))
@@ -268,11 +266,8 @@ class GuessPlan:
 
 
 def with_guess(plan: Plan, data: TrainingData, schema: Schema | None, owner: str) -> Plan:
-    """The plan with a network that guesses the group, where by public numbers that pays; else the plan as it was.
-
-    It does where gradients are not drowned by noise even without hidden units, and where counts by group that is
-    guessed still show.
-    """
+    """The plan with a network that guesses the group, where public numbers say that noise drowns neither gradients,
+    even without hidden units, nor counts by group that is guessed; else the plan as it was."""
     from skfairdp._networks import DPStep, as_net
 
     n_rows, n_groups = plan.n_rows, len(data.domain)
@@ -322,8 +317,7 @@ def guessed_kinds(
         return guess, guess.kinds_of(units.X, places)
     levels = expit(np.linspace(logit(1 / n_groups), logit(_CLEAREST), GRID)[1:])
     fine = GroupGuess(module, sizes, np.tile(levels, (n_groups, 1))).kinds_of(units.X, places)
-    counts = np.bincount(fine[~held], minlength=n_groups * GRID)
-    found = plan.clearness.release(counts, noise).reshape(n_groups, GRID)
+    found = plan.clearness.release(np.bincount(fine[~held], minlength=n_groups * GRID), noise).reshape(n_groups, GRID)
     ends = np.stack([_even_ends(line, n_ranges) for line in found])
     groups, cells = np.divmod(fine, GRID)
     kinds = n_ranges * groups + (cells[:, None] > ends[groups]).sum(axis=1)

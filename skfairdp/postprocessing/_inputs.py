@@ -213,11 +213,7 @@ def label_codes(y: Any, labels: Array, name: str) -> Ints:
 
 
 def reject_label(given: Any, classes: Array) -> Any:
-    """Return the label of a refusal, which is no class and of the classes' type.
-
-    ``given`` if it is not None. Else -1 for numbers (or one less than the smallest class, where -1 is a class) and
-    "reject" for strings.
-    """
+    """Return the label of a refusal, which is no class and of the classes' type: as given, else of our choice."""
     if np.ndim(given):
         raise ValueError(
             f"The 'reject_label' parameter of IDP3 must be one label, of the type of the classes. Got {given!r}."

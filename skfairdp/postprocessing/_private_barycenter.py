@@ -273,8 +273,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
                 f"{_MOST_GROUPS}, as each needs rows enough to show through the noise."
             )
         relation = relation or self._relation(self._fitted_estimator(), data.subjects is not None)
-        sizes = data.n_units, len(data.domain)
-        given = *sizes, float(self.epsilon), float(self.delta), relation, data.rows_of
+        given = data.n_units, len(data.domain), float(self.epsilon), float(self.delta), relation, data.rows_of
         if self.group_at_prediction:
             return TransportPlan(*given)
         return guessing.with_guess(guessing.GuessedTransportPlan(*given), data, self.schema, type(self).__name__)

@@ -312,8 +312,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
 
     def _plan(self, data: TrainingData, relation: NeighboringRelation | None = None) -> BinsPlan:
         relation = relation or self._relation(self._fitted_estimator(), data.subjects is not None)
-        cost = float(self.epsilon), float(self.delta)
-        plan = BinsPlan(data.n_units, len(data.domain), *cost, relation, data.rows_of)
+        plan = BinsPlan(data.n_units, len(data.domain), float(self.epsilon), float(self.delta), relation, data.rows_of)
         # of chunks features are not kept, from which a group could be guessed
         guesses = not self.group_at_prediction and data.source is None
         return with_guess(plan, data, self.schema, _OWNER) if guesses else plan

@@ -62,15 +62,11 @@ class TradeOff:
 
     def is_settled(self) -> bool:
         """Whether nothing is asked for that the best predictions so far do not give: further search would be idle."""
-        if self.gamma is None:
-            return self.gap_weight == 0 or self.gap_before == 0
-        return self._best[0] == 0.0
+        return (self.gap_weight == 0 or self.gap_before == 0) if self.gamma is None else self._best[0] == 0.0
 
     def keep(self, codes: Ints, gap: float | None = None) -> bool:
         """Say whether these predictions are better than all before them; the caller then stores what made them.
-
-        ``gap`` is their largest disparity, where the caller has it already.
-        """
+        ``gap`` is their largest disparity, where the caller has it already."""
         gap = self.gap_of(codes) if gap is None else gap
         if gap > self.gap_before:
             return False
@@ -221,8 +217,7 @@ def search_multipliers(trade_off: TradeOff, contrasts: Floats) -> Floats:
     """
     shares = np.bincount(trade_off.groups, minlength=trade_off.shape[0]) / len(trade_off.groups)
     rate = 0.4 * (shares * (1 - shares))[:, None]  # a step then moves scores alike for groups of any size
-    multipliers = np.zeros(trade_off.shape)
-    best = multipliers
+    multipliers = best = np.zeros(trade_off.shape)
     for target in _targets(trade_off.gap_before, trade_off.gamma):
         if trade_off.is_settled():
             break
@@ -246,9 +241,7 @@ def _targets(gap: float, gamma: float | None) -> Floats:
 
 def own_threshold(utility: Floats, before: Ints) -> Floats:
     """Return what to add to the probabilities so that the largest is what a two-class model predicts.
-
-    A model may have a threshold of its own (``TunedThresholdClassifierCV``); it is kept, and moved from there.
-    """
+    A model may have a threshold of its own (``TunedThresholdClassifierCV``); it is kept, and moved from there."""
     shift = np.zeros(utility.shape[1])
     if len(shift) == 2 and 0 < before.sum() < len(before) and (utility.argmax(axis=1) != before).any():
         difference = utility[:, 1] - utility[:, 0]
