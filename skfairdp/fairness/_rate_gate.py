@@ -1,7 +1,7 @@
 """Gates and bounds of rates: of answers, and of those whose labels come back later."""
 
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from numbers import Real
 from typing import Any
 
@@ -403,9 +403,15 @@ def _laws(constraints: RateConstraints, counts: Any, noise: Any) -> tuple[Floats
     """
     counts = np.asarray(counts, dtype=np.float64)
     events, cells = constraints.events[:, : counts.shape[1]], constraints.cells[:, : counts.shape[1]]
+    tables = counts, np.broadcast_to(np.square(noise), counts.shape), events, cells[..., None] - events
+    return _laws_of(*((table.shape, np.asarray(table, dtype=np.float64).tobytes()) for table in tables))
+
+
+@lru_cache(maxsize=8)  # of one table several bounds are asked
+def _laws_of(*tables: tuple[tuple[int, ...], bytes]) -> tuple[Floats, Floats]:
+    counts, variance, events, others = (np.frombuffer(held).reshape(shape) for shape, held in tables)
     spread = _spread(len(counts) * len(events))  # always the same: bounds are a function of the table
     of_noise, of_rest, of_rate, of_size = spread.reshape(4, len(counts), len(events), _DRAWS)
-    variance, others = np.broadcast_to(np.square(noise), counts.shape), cells[..., None] - events
     hits, misses = (np.einsum("ayk,ryk->ar", counts, w)[..., None] for w in (events, others))
     if np.any(variance):
         hits = hits - np.sqrt(np.einsum("ayk,ryk->ar", variance, events))[..., None] * ndtri(of_noise)

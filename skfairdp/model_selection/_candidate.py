@@ -181,8 +181,7 @@ class Candidate:
         and paid for once."""
         for part in self._nested(self.estimator)[:-1]:
             once = isinstance(part, Pipeline) or type(part).__module__.startswith("skfairdp.")
-            by_functions = isinstance(part, TransformedTargetRegressor) and part.transformer is None
-            if not (once or by_functions):
+            if not (once or (isinstance(part, TransformedTargetRegressor) and part.transformer is None)):
                 raise ValueError(
                     f"{owner} pays for one fit of its private estimator, and {type(part).__name__} around it may make "
                     "several, or learn from private rows itself. Search the private estimator alone, at the end of a "
@@ -253,9 +252,8 @@ class Candidate:
     def model(self, params: Mapping[str, Any], **private: Any) -> Any:
         """A clone with these parameters that charges no ledger, also inside of the block of one: the search pays."""
         model = clone(self.estimator).set_params(**deepcopy(dict(params)))  # a step of a Pipeline is fitted in place
-        own = model.get_params(deep=True)
-        for name, usual in (("noise_seed", self.parameter("noise_seed")), ("ledger", self.parameter("ledger"))):
-            given = own.get(self.prefix + name)
+        for name in ("noise_seed", "ledger"):
+            given, usual = model.get_params(deep=True).get(self.prefix + name), self.parameter(name)
             if given is not None and given is not usual and given != usual:
                 raise ValueError(
                     f"A candidate sets {name!r}, which the search reads of its estimator: of all fits it is the same. "

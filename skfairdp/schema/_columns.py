@@ -392,7 +392,7 @@ class Date(Column):
             )
         object.__setattr__(self, "first", first)
         object.__setattr__(self, "last", last)
-        read = [_day_of(_as_written(day, self.format), self.format) for day in (_EPOCH, date(2001, 12, 31))]
+        read = [_day_of(day.strftime(str(self.format)), self.format) for day in (_EPOCH, date(2001, 12, 31))]
         if self.format is not None and (math.isnan(sum(read)) or read[0] == read[1]):  # it tells no days apart
             raise ValueError(f"The 'format' of a Date must be a text like '%d.%m.%Y' or None. Got {self.format!r}.")
 
@@ -616,7 +616,7 @@ def _day_of(cell: Any, format: str | None = None) -> float:
     try:
         cell = real_number(cell)
         if _is_number(cell) and format is not None:
-            cell = f"{int(cell):0{len(_as_written(_EPOCH, format))}d}" if float(cell).is_integer() else ""
+            cell = f"{int(cell):0{len(_EPOCH.strftime(format))}d}" if float(cell).is_integer() else ""
         if _is_number(cell):
             return float(np.floor(float(cell)))
         if isinstance(cell, str):
@@ -628,10 +628,6 @@ def _day_of(cell: Any, format: str | None = None) -> float:
         return float((date(cell.year, cell.month, cell.day) - _EPOCH).days)
     except Exception:
         return math.nan
-
-
-def _as_written(day: date, format: Any) -> str:
-    return day.strftime(format) if isinstance(format, str) else ""
 
 
 def _written_day(text: str, format: str) -> date:

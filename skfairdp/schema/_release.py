@@ -679,8 +679,8 @@ def _kept(
 
 def say_identifiers(columns: Mapping[str, _columns.Column], owner: str, numbering: Sequence[str] = ()) -> None:
     """Name columns that are whole numbers and tell one record from all others, and those whose values may be one."""
-    listed = {name: column.values for name, column in columns.items() if isinstance(column, Category)}
-    alike = [name for name, values in listed.items() if len(set(map(_as_spoken, values))) < len(values)]
+    listed = ((name, column.values) for name, column in columns.items() if isinstance(column, Category))
+    alike = [name for name, values in listed if len(set(map(_as_spoken, values))) < len(values)]
     if alike:
         warn_caller(
             f"{owner} lists values of {alike} that differ by no more than spaces, case or the coding of an accent, "
