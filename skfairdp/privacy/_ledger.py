@@ -227,7 +227,7 @@ class PrivacyLedger:
             return not unknown and self._chain.continues(int(count), digest)
 
     def spent(self, protects: str = "record") -> PrivacySpent | None:
-        """The composed guarantee for one kind of protection; None where nothing of the kind was spent.
+        """The composed guarantee for one kind of protection; None where no fit is for that kind.
 
         Parameters
         ----------

@@ -618,7 +618,7 @@ def _losses_of(leaf: Any, grid: float) -> Any:
 
 def _from_curve(leaf: Any, grid: float) -> Any:
     deltas = _bit_curve if isinstance(leaf, _CURVED) else _replaced_curve
-    high = 1.0
+    high = 1e-3  # no further: each point without mass adds its rounding to it
     while deltas(leaf, np.array([high]))[0] > 1e-18 and high < 500:
         high *= 1.2
     steps = math.ceil(high / grid) + 1

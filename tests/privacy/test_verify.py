@@ -744,6 +744,14 @@ def test_both_implementations_agree_to_a_tenth_of_a_percent(name, delta):
     assert theirs == pytest.approx(ours, rel=2e-3)
 
 
+def test_many_bits_beside_releases_that_cost_much_refute_no_honest_total():
+    """Rounding of each point without mass added to the mass there: 1e-7 of ε after a thousand bits."""
+    bits = repeat(dp.ArgmaxBit(80, 237.9, "gaussian", False), 1000)
+    event = compose(bits, repeat(dp.ReplaceSampledGaussian(0.79, 20.0, 2.0), 26), dp.GaussianDpEvent(0.5))
+    claim = epsilon_of(event, 1e-3)
+    assert SecondOpinion(event).epsilon(1e-3, claim) <= claim
+
+
 def test_the_second_opinion_on_bits_is_exact_by_high_precision():
     """One bit of 3 teachers, order 4, by mpmath."""
     import mpmath
