@@ -35,7 +35,8 @@ def trusted_types() -> list[str]:
     """Return the types that ``skops.io.load`` has to trust to read a fitted model, or a statement, of this library.
 
     None of them runs code of a file. To trust every name that begins with "skfairdp." would: a file could then call
-    any function of the library. A class of your own inside a model, such as a teacher or a torch module, is not listed.
+    any function of the library. Classes of your own inside a model, such as a torch module, are not listed, nor are
+    scikit-learn's boosted trees: skops says what trusting these risks.
 
     Returns
     -------
