@@ -363,4 +363,4 @@ def _rows_of(table: Any, positions: Ints) -> Any:
         return type(table)(table[i] for i in positions)
     if hasattr(table, "asformat"):  # sparse
         return table.tocsr()[positions].asformat(table.format)
-    return table.take(positions) if hasattr(table, "column_names") else table[positions]  # pyarrow, or an array
+    return table.take(positions) if hasattr(table, "to_pylist") else table[positions]  # pyarrow, or an array

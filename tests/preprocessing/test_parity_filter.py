@@ -141,6 +141,15 @@ def test_other_containers_come_back_as_they_were():
     assert X_kept.dtype == object and len(X_kept) == len(rows)
 
 
+def test_columns_of_pyarrow_come_back_as_they_were():
+    pa = pytest.importorskip("pyarrow")
+    z, y = stream(200)
+    expected, _, _ = resample(y, z, min_count=10)
+    labels = pa.chunked_array([y[:50], y[50:]])
+    for y_kept in (resample(part, z, min_count=10)[2] for part in (labels, pa.array(y))):
+        assert y_kept.to_pylist() == y[expected.sample_indices_].tolist()
+
+
 def test_groups_as_columns_of_x_stay_in_the_kept_rows():
     z, y = stream(600, rates=(0.2, 0.4, 0.6, 0.8))
     X = pd.DataFrame({"f": np.arange(600), "sex": z % 2, "race": z // 2})
