@@ -733,6 +733,15 @@ def test_the_command_prints_claims_beside_what_was_recomputed(tmp_path, capsys):
     assert "pld?All 20 claims hold.?[2K" in err and "\x1b" not in out + err and err.count("\n") == 1
 
 
+def test_the_total_of_a_ledger_is_shown_whatever_its_ceiling(tmp_path):
+    """It was the first bound below the ceiling: 3.6 where 2.0 was spent, and inf without a ceiling."""
+    for ceiling in (5.0, math.inf):
+        ledger = PrivacyLedger(ceiling, path=tmp_path / f"{ceiling}.jsonl")
+        ledger.charge(repeat(SAMPLED, 60), label="a fit", **GUEST)
+        total = verify_file(ledger.path)[-1]
+        assert total.holds and float(total.recomputed) == pytest.approx(ledger.epsilon_spent, rel=1e-3)
+
+
 # ---- the second opinion ----------------------------------------------------------------------------------------------
 @pytest.mark.covering
 @pytest.mark.parametrize("name", EVENTS)
