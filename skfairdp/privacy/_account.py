@@ -154,10 +154,16 @@ def held_by(*things: Any) -> tuple[PrivacySpent, ...]:
 
 
 def carrying(model: Any, spent: PrivacySpent) -> Any:
-    """The model itself, which says wherever it goes on what was paid for it; a report that it has stays."""
-    if not isinstance(getattr(model, "privacy_", None), PrivacySpent) and type(model).__name__ != "FrozenEstimator":
+    """The model itself, which says wherever it goes on what was paid for it, beside a report that it has of its own.
+
+    That may be of released rows alone, as that of a private learner of synthetic rows is.
+    """
+    own = getattr(model, "privacy_", None)
+    if type(model).__name__ != "FrozenEstimator":
         with contextlib.suppress(AttributeError):
             model.privacy_ = spent
+            with contextlib.suppress(ValueError):  # of another unit: it learned from what is paid for nevertheless
+                model.privacy_ = composed(spent, own) if isinstance(own, PrivacySpent) else spent
     return model
 
 
