@@ -696,11 +696,17 @@ def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
 
 
 def cells_of(values: Any) -> "pd.Series[Any]":
-    """A column whose type is that of its cells: one complex number makes all others of its column complex as well."""
+    """A column whose type is that of its cells: one complex number makes all others of its column complex as well.
+
+    Long doubles become the floats next to them; that one is beyond all of these is no news.
+    """
     if isinstance(values, pd.Series):
         cells = values
     else:
         cells = as_series(values if isinstance(values, np.ndarray) else as_objects(values))
+    if cells.dtype == np.longdouble:
+        with np.errstate(over="ignore"):
+            return cells.astype(np.float64)
     return pd.Series([real_number(cell) for cell in cells], dtype=object) if cells.dtype.kind == "c" else cells
 
 
