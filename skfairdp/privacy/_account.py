@@ -324,7 +324,7 @@ class Account:
                 self.unseen, self._folds = [*self.unseen, *inner.unseen], [*self._folds, *inner._folds]
             return True
         if hasattr(part, "get_params"):
-            self.look_at_value(part.get_params(deep=False))
+            self.look_at_value([part.get_params(deep=False), getattr(part, "_paid", None)])
         before, unseen = len(self.found), len(self.unseen)
         inside = [self.look_at(child, f"{name}.{where}") for where, child in _children(part)]
         told = len(self.unseen)
