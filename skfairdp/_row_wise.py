@@ -85,8 +85,8 @@ def row_wise_predictions(fitted: Any, X: Any, groups: Array | None, *, places: I
     known = known_row_wise(fitted)
     # What reads cells by a schema, or wants the type that it was trained on, gets rows as they come.
     native = any(_is_net(part) or getattr(part, "schema", None) is not None for part in _parts(fitted))
-    rows = PlainRows(X, native=native, listed=_listed(fitted) if known else None)
     with silence(), parallel_config(backend="sequential"):  # sums over trees come in one order
+        rows = PlainRows(X, native=native, listed=_listed(fitted) if known else None)
         if known and places is not None:
             usual = getattr(_last(fitted), "groups_", None)
             asks = _asks(lambda: fitted, rows, groups, usual=None if usual is None else usual[0])

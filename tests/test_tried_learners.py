@@ -16,6 +16,7 @@ from sklearn.svm import LinearSVC
 
 from skfairdp import (
     IDP3,
+    FairDPSGDClassifier,
     FairnessCalibrator,
     FairPATEClassifier,
     PATEClassifier,
@@ -26,6 +27,8 @@ from skfairdp import (
 )
 from skfairdp.baselines import ParityLogisticRegression
 from skfairdp.datasets import make_biased_classification
+from skfairdp.exceptions import BudgetExceededError
+from skfairdp.gradient import mlp
 from skfairdp.pate import FairTeachers, GroupTeachers, SoftVoting
 from skfairdp.postprocessing import PrivateThresholds
 
@@ -183,3 +186,15 @@ def test_the_error_of_a_failed_trial_is_the_one_that_many_rows_would_bring(host)
         fitted(HOSTS[host](GridSearchCV(LogisticRegression(), {"nope": [1]}), ledger=ledger))
     assert not ledger.entries and "n_splits" not in str(caught.value)
     assert re.search("made-up rows, in a trial|fails on .* public rows", str(caught.value))
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+def test_a_trial_is_on_no_ledger():
+    learner = FairDPSGDClassifier(epsilon=0.1, lam=0.0, net=mlp((), max_epochs=1), classes=[0, 1], random_state=0)
+    model = SyntheticDataClassifier(learner, classes=[0, 1], groups=[0, 1], bounds=(-9, 9), random_state=0)
+    with PrivacyLedger() as ledger:
+        model.fit(X, y, sensitive_features=GROUPS)
+    assert [entry.label for entry in ledger.entries] == ["SyntheticDataClassifier", "FairDPSGDClassifier"]
+    with PrivacyLedger(epsilon=0.5) as ledger, pytest.raises(BudgetExceededError):
+        model.fit(X, y, sensitive_features=GROUPS)
+    assert ledger.entries == ()

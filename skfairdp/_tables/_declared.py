@@ -14,6 +14,7 @@ from numpy.random import Generator
 
 from skfairdp._typing import Array, Bools, Floats, Ints, Objects, Values
 from skfairdp._utils import PlainState, as_objects, as_pandas, given_domain, private_error
+from skfairdp.schema import places_of
 
 _OBJECT = np.dtype(object)
 
@@ -378,9 +379,10 @@ def _number(entry: Any) -> float:
 def codes_of_entries(entries: Objects, labels: Values, *, missing: int, other: int) -> Ints:
     """Position of each entry among public labels, ``missing`` for a missing entry and ``other`` for any other one.
 
-    Equality is Python's, so that 1, 1.0 and True are one label. No entry raises an error.
+    Equality is Python's, so that 1, 1.0 and True are one label, and "1" where no label is that text. No entry raises an
+    error.
     """
-    index = {label: code for code, label in enumerate(labels)}
+    index = places_of(labels)
     listed = entries.tolist()
     try:
         codes = list(map(index.get, listed, repeat(other)))

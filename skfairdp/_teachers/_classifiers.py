@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from skfairdp._teachers._partition import Parts, rounded_down, run_tasks
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator, silence
+from skfairdp.privacy import PrivacyLedger, ledger_in_use
 
 
 class NetClassifier(ClassifierMixin, BaseEstimator):
@@ -277,8 +278,10 @@ def rehearse_learner(
     for each in _MADE_UP:
         with silence():
             X, y, given = made_up(each)
+        # Made-up rows are nobody's: what a private learner spends on them is on no ledger of the user's.
+        ledger = contextlib.nullcontext() if ledger_in_use() is None else PrivacyLedger()
         try:
-            with silence():
+            with silence(), ledger:
                 unfitted = clone(learner, safe=False)
                 fitted = (as_classifiers(unfitted, 0) if kind == "classifier" else unfitted).fit(X, y, **given)
                 for n_rows in (len(y), 1):

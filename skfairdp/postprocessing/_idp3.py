@@ -21,6 +21,7 @@ from skfairdp._typing import Array, ArrayLike, Bools, Ints, MaybeArray, Objects,
 from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted, as_fitted
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.postprocessing import _gated as gated, _inputs as inputs
+from skfairdp.privacy import held_by
 from skfairdp.schema import SCHEMA_CONSTRAINT, Schema, with_schema
 
 Proposed = tuple[Array, Ints, Ints]  # answers, classes or bins, groups
@@ -306,7 +307,7 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         elif self.estimator is not None:
             self.estimator_ = self.estimator
             check_is_fitted(self.estimator)
-        self.groups_ = domain
+        self.groups_, self._paid = domain, held_by(X_public)
         if self._amounts:
             self.limits_, self.reject_label_ = inputs.limits_of_amounts(self, given.X_public), float("nan")
         else:

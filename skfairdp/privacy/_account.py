@@ -154,10 +154,16 @@ def held_by(*things: Any) -> tuple[PrivacySpent, ...]:
 
 
 def carrying(model: Any, spent: PrivacySpent) -> Any:
-    """The model itself, which says wherever it goes on what was paid for it; a report that it has stays."""
-    if not isinstance(getattr(model, "privacy_", None), PrivacySpent) and type(model).__name__ != "FrozenEstimator":
+    """The model itself, which says wherever it goes on what was paid for it, beside a report that it has of its own.
+
+    That may be of released rows alone, as that of a private learner of synthetic rows is.
+    """
+    own = getattr(model, "privacy_", None)
+    if type(model).__name__ != "FrozenEstimator":
         with contextlib.suppress(AttributeError):
             model.privacy_ = spent
+            with contextlib.suppress(ValueError):  # of another unit: it learned from what is paid for nevertheless
+                model.privacy_ = composed(spent, own) if isinstance(own, PrivacySpent) else spent
     return model
 
 
@@ -318,7 +324,7 @@ class Account:
                 self.unseen, self._folds = [*self.unseen, *inner.unseen], [*self._folds, *inner._folds]
             return True
         if hasattr(part, "get_params"):
-            self.look_at_value(part.get_params(deep=False))
+            self.look_at_value([part.get_params(deep=False), getattr(part, "_paid", None)])
         before, unseen = len(self.found), len(self.unseen)
         inside = [self.look_at(child, f"{name}.{where}") for where, child in _children(part)]
         told = len(self.unseen)

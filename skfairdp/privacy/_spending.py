@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
 from skfairdp.exceptions import UnplannedReleaseError
 from skfairdp.privacy import _dp_accounting as dpa, _events as ours, _noise
 from skfairdp.privacy._account import composed, held_by
@@ -224,8 +226,9 @@ class Spending:
     budget is open, and those of this one where the block fails or is interrupted: no report of one fit stands beside
     the model of another. Where nothing was charged until then, those of the earlier fit come back.
 
-    The noise refuses to be used outside of the block, in another process, for a mechanism that was made for other
-    neighbours (RuntimeError), and for a release that the event does not pay for (UnplannedReleaseError).
+    Inside the block numpy does not warn of overflow and the like: one record may be what it speaks of. The noise
+    refuses to be used outside of it, in another process, for a mechanism that was made for other neighbours
+    (RuntimeError), and for a release that the event does not pay for (UnplannedReleaseError).
 
     Examples
     --------
@@ -269,6 +272,7 @@ class Spending:
         self._open = self._charged = False
         self._before: list[dict[str, Any]] = []
         self._process = 0
+        self._without_words = np.errstate(all="ignore")
 
     # ------------------------------------------------------------------ as a block
 
@@ -281,7 +285,9 @@ class Spending:
         self._before = [dict(fitted) for fitted in self.forgets]
         self._forget()
         self._open, self._process, self._left = True, os.getpid(), allowance(self.event)
-        return _noise.open_source(self.noise_seed).guarded_by(self._guard, self._selecting)
+        source = _noise.open_source(self.noise_seed).guarded_by(self._guard, self._selecting)
+        self._without_words.__enter__()
+        return source
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         try:
@@ -294,6 +300,7 @@ class Spending:
                 for fitted, before in zip(self.forgets, [] if self._charged else self._before, strict=False):
                     fitted.update(before)
         finally:
+            self._without_words.__exit__(None, None, None)
             self._open, self._before = False, []
 
     def _forget(self) -> None:

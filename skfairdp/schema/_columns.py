@@ -296,9 +296,7 @@ class Category(Column):
         return places if self.others is None else np.where(np.isnan(places), self.values.index(self.others), places)
 
     def _values(self, values: Any) -> NDArray[np.float64]:
-        # What reads a file calls a column of 1, 2, 3 numbers, and texts once one cell is none. That is no news here.
-        spelled = {other: j for j, value in enumerate(self.values) for other in _spellings(value)}
-        return _positions(values, spelled | {value: j for j, value in enumerate(self.values)})
+        return _positions(values, places_of(self.values))
 
     def _beyond(self, raw: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.isnan(raw)
@@ -647,6 +645,16 @@ def is_word(text: str) -> bool:
     return not spells_number(text) and all(isinstance(one, str) for one in _spellings(text))
 
 
+def places_of(values: Sequence[Any]) -> dict[Any, int]:
+    """The place of each listed value, however a reader of files spells it.
+
+    It calls a column of 1, 2, 3 numbers, and texts once one cell is none: that is no news of the others.
+    """
+    listed = list(enumerate(values))
+    spelled = {other: j for j, value in listed if isinstance(value, str | int | float) for other in _spellings(value)}
+    return spelled | {value: j for j, value in listed}
+
+
 def _spellings(value: Any) -> list[Any]:
     """The number that a text spells, or texts that spell a number or a truth."""
     if isinstance(value, bool):
@@ -658,12 +666,12 @@ def _spellings(value: Any) -> list[Any]:
         if abs(number) >= WHOLE_BELOW:
             return [int(value)] if re.fullmatch(r"[-+]?[0-9]{1,400}", value) else []
         return [] if math.isnan(number) else [number, *_of_floats(number)]
-    return [str(value), *([str(int(value))] if float(value).is_integer() else []), *_of_floats(value)]
+    return [str(value), *([str(int(value))] if value // 1 == value else []), *_of_floats(value)]
 
 
 def _of_floats(number: float) -> list[str]:
     """How a file writes a whole number whose column was one of floats, since another cell of it is blank."""
-    return [f"{int(number)}.0"] if float(number).is_integer() and abs(number) < WHOLE_BELOW else []
+    return [f"{int(number)}.0"] if abs(number) < WHOLE_BELOW and number // 1 == number else []
 
 
 def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
@@ -688,11 +696,17 @@ def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
 
 
 def cells_of(values: Any) -> "pd.Series[Any]":
-    """A column whose type is that of its cells: one complex number makes all others of its column complex as well."""
+    """A column whose type is that of its cells: one complex number makes all others of its column complex as well.
+
+    Long doubles become the floats next to them; that one is beyond all of these is no news.
+    """
     if isinstance(values, pd.Series):
         cells = values
     else:
         cells = as_series(values if isinstance(values, np.ndarray) else as_objects(values))
+    if cells.dtype == np.longdouble:
+        with np.errstate(over="ignore"):
+            return cells.astype(np.float64)
     return pd.Series([real_number(cell) for cell in cells], dtype=object) if cells.dtype.kind == "c" else cells
 
 

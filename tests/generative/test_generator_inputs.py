@@ -1,5 +1,6 @@
 """What a user declares of columns, labels and groups, and input that cannot be used."""
 
+import io
 import warnings
 from decimal import Decimal
 
@@ -45,6 +46,22 @@ def test_one_odd_cell_among_numbers_makes_no_list_of_their_column(odd):
         generator = PFGuardGenerator(epsilon=1000, balance=None, random_state=0).fit(X)
     new = generator.sample(2000, random_state=0)
     assert new.dtype == np.float64 and len(np.unique(new[:, 0])) > 1000
+
+
+@pytest.mark.parametrize("listed", [[1, 2, 3], [1.0, 2.0, 3.0], ["1", "2", "3"], [True, False]])
+@pytest.mark.parametrize("known", ["categories", "public rows"])
+def test_one_odd_cell_takes_no_other_out_of_its_list_by_making_texts_of_their_column(listed, known):
+    rng = np.random.default_rng(0)
+    cells = rng.choice(np.array(listed, dtype=object), 2000).tolist()
+    read = pd.read_csv(io.StringIO("\n".join(["level", *map(str, cells[:-1]), "?"])))
+    public = pd.DataFrame({"level": pd.Categorical(listed)}) if known == "public rows" else None
+    given = {} if known == "public rows" else {"categories": {"level": listed}}
+    generator = PFGuardGenerator(epsilon=50, balance=None, random_state=0, **given)
+    found = [
+        generator.fit(table, X_public=public).sample(2000, random_state=0).level.value_counts(normalize=True)
+        for table in (pd.DataFrame({"level": cells}), read)
+    ]
+    assert set(found[0].index) == set(listed) and (found[0] - found[1]).abs().max() < 0.01
 
 
 def test_a_cell_beyond_all_floats_stops_no_learner_that_has_paid():

@@ -189,6 +189,14 @@ def test_rates_of_counts_follow_exposure_and_add_up():
     assert model.score(X[TEST], counts[TEST], exposure=exposure[TEST]) > 0
 
 
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+def test_no_warning_says_that_a_row_was_exposed_for_ever():
+    exposure = np.ones(3000)
+    exposure[7] = 1e308
+    counts = np.random.default_rng(0).poisson(1.0, len(X))
+    fitted(y=counts, loss="poisson", bounds=(0, 10), exposure=exposure, epsilon=2.0, net=mlp((), max_epochs=1))
+
+
 @pytest.mark.parametrize("rate", [0.1, 2.0])
 def test_where_counts_lie_is_released_however_wide_the_bounds(rate):
     """It was the middle and half of the bounds, beside which noise hid R² of a search."""

@@ -1,5 +1,6 @@
 """IDP3 around a regressor: the running Kolmogorov-Smirnov distance of what is answered, and what is refused."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -11,11 +12,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
-from skfairdp import FairDPSGDRegressor
+from skfairdp import FairDPSGDRegressor, PFGuardGenerator, PublicData
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import AmountGate, FairnessGate, RateParity, disparities
+from skfairdp.gradient import mlp
 from skfairdp.metrics import ks_disparity
 from skfairdp.postprocessing import IDP3, PrivateBarycenter
+from skfairdp.privacy import privacy_of
 from skfairdp.schema import Category, Number, Schema
 from tests._tools.layers import examples
 
@@ -250,6 +253,19 @@ def test_it_is_post_processing_of_a_private_model():
     before = idp.estimator_.privacy_
     idp.answer(X, sensitive_features=groups)
     assert idp.estimator_.privacy_ == before
+
+
+def test_public_rows_that_were_paid_for_count_as_their_limits_follow_them():
+    X, _ = a_stream(600)
+    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 0] ** 2})
+    made = PFGuardGenerator(epsilon=1.0, bounds=(0.0, 1.0), balance=None, random_state=0).fit(table)
+    model = FairDPSGDRegressor(epsilon=0.5, bounds=(0, 1), net=mlp((), max_epochs=1), random_state=0)
+    idp = IDP3(model.fit(table, X[:, 0]), groups=["a", "b"], min_count=200)
+    public = made.sample(300, random_state=0)
+    for rows in (public, PublicData(public)):
+        both = privacy_of(pickle.loads(pickle.dumps(idp.fit(table, X_public=rows))))
+        assert [part.label for part in both.parts] == ["FairDPSGDRegressor", "PFGuardGenerator"]
+    assert privacy_of(idp.fit(table)).epsilon == model.privacy_.epsilon
 
 
 # ---- what cannot be had --------------------------------------------------------------------------------------

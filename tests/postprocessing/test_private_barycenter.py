@@ -278,6 +278,14 @@ def test_predictions_in_another_unit_than_the_bounds_are_told_of(bounds, end):
         fitted(bounds=bounds, loud=True)
 
 
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+def test_no_warning_says_that_a_row_is_predicted_far_away():
+    far = X.copy()
+    far[7] = 3e307
+    model = PrivateBarycenter(PUBLIC, epsilon=2.0, groups=[0, 1], bounds=(0.0, 0.01))
+    assert model.fit(far, sensitive_features=GROUPS).gap_ <= 1.0
+
+
 def test_a_regressor_of_several_amounts_is_refused():
     model = LinearRegression().fit(X, np.column_stack([Y, Y]))
     with pytest.raises(ValueError, match="returns no finite score for any of"):

@@ -358,8 +358,23 @@ def test_what_synthetic_rows_say_of_columns_carries_the_price_of_their_generator
 def test_a_learner_that_came_fitted_keeps_what_it_says(trained):
     frozen = FrozenEstimator(trained)
     assert carrying(frozen, "another") is frozen and frozen.estimator.privacy_ is trained.privacy_
-    said = trained.privacy_
-    assert carrying(trained, PrivacySpent.of(dp.LaplaceDpEvent(4.0), 0.0, **RECORD)).privacy_ is said
+
+
+def test_a_private_learner_of_released_rows_says_what_these_cost_as_well():
+    learner = FairDPSGDClassifier(epsilon=0.1, lam=0.0, net=mlp(max_epochs=1), classes=[0, 1], random_state=0)
+    model = SyntheticDataClassifier(learner, classes=[0, 1], groups=[0, 1], bounds=(-9, 9), random_state=0)
+    model.fit(X, Y, sensitive_features=GROUPS)
+    said = model.estimator_.privacy_
+    assert [part.label for part in said.parts] == ["SyntheticDataClassifier", "FairDPSGDClassifier"]
+    assert said.epsilon == privacy_of(model.estimator_).epsilon > model.privacy_.epsilon
+
+
+def test_a_learner_that_protects_groups_alone_says_what_its_rows_cost():
+    groups = {"protects": "sensitive attribute", "neighboring_relation": "replace one sensitive attribute"}
+    records, own = (PrivacySpent.of(dp.LaplaceDpEvent(4.0), 0.0, **of) for of in (RECORD, groups))
+    learner = LogisticRegression()
+    learner.privacy_ = own
+    assert carrying(learner, records).privacy_ is records
 
 
 def test_each_release_counts_once(schema, model):

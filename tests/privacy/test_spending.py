@@ -235,6 +235,19 @@ def test_each_trial_of_a_selection_may_draw_what_one_trial_costs_and_none_is_tol
         selection.select(lambda: trial(3, noise), noise)
 
 
+def test_numpy_warns_of_no_number_inside_of_the_block_and_of_each_one_behind_it():
+    far = np.array([1e308])
+    with np.errstate(all="raise"):
+        with spending() as noise:
+            MEAN.release(np.clip(far * 10 - far * 10, -1, 1)[np.isfinite(far * 10)], noise)
+        with pytest.raises(FloatingPointError, match="overflow"):
+            far * 10
+        with pytest.raises(KeyError), spending():
+            raise KeyError
+        with pytest.raises(FloatingPointError, match="overflow"):
+            far * 10
+
+
 def test_noise_is_not_drawn_outside_the_block():
     with spending() as noise:
         pass

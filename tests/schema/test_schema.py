@@ -399,6 +399,13 @@ def test_a_column_of_any_type_is_read_without_a_word(kind):
         np.testing.assert_array_equal(Schema({"x": column}).numbers(table)["x"], expected)
 
 
+@pytest.mark.parametrize("column", ["age", "level", "citizen", "hired"])
+def test_a_long_double_beyond_all_floats_is_read_without_a_warning(column):
+    cells = np.array([1.0, np.finfo(np.longdouble).max])
+    assert np.array_equal(COLUMNS[column].read(cells), COLUMNS[column].read([1.0, np.inf]), equal_nan=True)
+    assert not COLUMNS[column].misfits(pd.Series(cells))["missing"].any()
+
+
 @pytest.mark.slow
 def test_a_schema_of_twenty_thousand_columns_takes_seconds():
     """Every name is looked up once: looked for among all others it took 14 s."""
