@@ -245,9 +245,11 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
                 "'constraints' of its student need labels. Pass the rows as a DataFrame, or constrain selection "
                 "rates alone."
             )
-        groups = "both" if self._votes_by_group else "public" if self._needs_groups else "public, if given"
+        student, by_labels = self._given_student, isinstance(self._parts()["gate"], training.LabelGate)
+        looks = isinstance(student, ConstrainedStudent) or (student is None and not by_labels)
+        of_both = "both" if self._votes_by_group else "both, if given" if looks else "public"
+        groups = of_both if self._needs_groups else "public, if given"
         data = read_any_training(self, X, y, **given, groups=groups, public_rows="given or own")
-        student = self._given_student
         if isinstance(student, ConstrainedStudent):
             student.rates_of(data.domain, data.classes)
         check_learners(self, data)
