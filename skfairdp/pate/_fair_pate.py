@@ -104,8 +104,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     released_gap_ : float
         Largest demographic disparity of the *released labels* that were not withdrawn (only where groups were used).
     student_gap_ : float
-        That of the student's predictions on the public rows (only where groups were used). Without public rows that of
-        the private ones, estimated from noisy counts: the root mean square of what they leave likely (but where
+        That of the student's predictions on the public rows (only where groups were used). Without public rows, or with
+        few beside private groups, that of the private ones, estimated from noisy counts: the root mean square of what they leave likely (but where
         ``fit`` had a :class:`ConstrainedStudent` that looks at labels: of the sampled rows).
     {judged}
         They are answers to the public rows, each fifth of them by a student that the others taught (of more than
@@ -202,8 +202,9 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         ----------
         {X_or_source, y_private}
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            Private groups of the rows of X, read only where there are no public rows, or where a
-            :class:`ConstrainedStudent` looks at labels. Columns of a DataFrame form intersections.
+            Private groups of the rows of X. With public rows they are read where a :class:`ConstrainedStudent` looks at
+            labels, and where noisy counts of them, within the same ``epsilon``, say more of how fair the student is
+            than so few public rows. Columns of a DataFrame form intersections.
         {X_public}
         sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
             Public groups of the public rows; may be part of ``PublicData``.

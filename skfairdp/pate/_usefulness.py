@@ -148,7 +148,9 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> bool:
     ``fall_back_to_majority`` has told that it does.
     """
     owner, gate, gamma = type(model).__name__, model._parts()["gate"], model._held_to()[0]
-    rows, more = ("public", "Add public rows") if model._lessons.limits is None else ("sampled", "Raise 'epsilon'")
+    by_counts, sampled = getattr(model.student_, "counted", None) is not None, model._lessons.limits is not None
+    rows = "private" if by_counts else "sampled" if sampled else "public"
+    more = "Add public rows" if rows == "public" else "Raise 'epsilon'"
     if is_stuck:
         warn_caller(
             f"The gate of {owner} reached a state in which every further label would raise the disparity, so some "
