@@ -142,12 +142,11 @@ def read_training(
     own = _own_rows(estimator, X_public, sensitive_features_public, public_rows) if none_given else None
     if own is not None:  # where rows come from the private table, so do their groups
         known = sensitive_features is not None or parameter_of(estimator, "sensitive_columns") is not None
-        grouped = groups in ("public", "both", "both, if given") or (groups == "public, if given" and known)
-        X_public, groups = None, "private" if grouped else "none"
+        X_public, groups = None, "private" if groups != "none" and (groups != "public, if given" or known) else "none"
     _utils.check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
     _utils.refuse_private_as_public(X, X_public, owner=owner)
     private = protects != Protects.SENSITIVE_ATTRIBUTE
-    of_private = groups in ("private", "both", "both, if given")
+    of_private = groups.startswith(("private", "both"))
     table = _table.read_table(estimator, X, reads, with_groups=of_private, private=private)
     if not private:
         _table.refuse_large(table.X, f"X of {owner} holds")
@@ -160,23 +159,20 @@ def read_training(
         reads.note_subjects(subjects.n, subjects.name)
         subjects = subjects if table.raw is None else in_order(subjects, table.raw, private=private)
     classes, codes = target(estimator, y, len(table.X), reads, public=not private, raw=table.raw)
+    read: tuple[Any, Any] = None, None
     if groups == "private":
         read = read_private_groups(estimator, table.groups, sensitive_features, len(table.X), reads, raw=table.raw)
+    if groups == "private" or X_public is None or public_rows == "none":
         return TrainingData(table.X, codes, classes, *read, None, reads, own, subjects=subjects)
-    if X_public is None or public_rows == "none":
-        return TrainingData(table.X, codes, classes, None, None, None, reads, own, subjects=subjects)
-    given = sensitive_features is not None or sensitive_features_public is not None
-    if given and parameter_of(estimator, "sensitive_columns") is not None:
+    given = sensitive_features is not None
+    if (given or sensitive_features_public is not None) and parameter_of(estimator, "sensitive_columns") is not None:
         raise _table.groups_twice(owner)
-    if groups == "both, if given" and sensitive_features is None and table.groups is None:
-        groups = "public"
     features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, groups)
     _table.refuse_large(features, f"The public rows of {owner} hold")
     public, own_groups = _public_rows(estimator, features, names, reads, groups), None
-    # codes of a schema count groups that no public row is in
-    if groups == "both" or (
-        groups == "both, if given" and (table.raw is None or public.n_groups == len(table.raw.domain))
-    ):
+    known = groups == "both, if given" and (given or table.groups is not None)
+    # A schema's codes count groups without a public row, of which nothing can be held.
+    if groups == "both" or (known and (table.raw is None or public.n_groups == len(table.raw.domain))):
         own_groups = read_groups_like(estimator, table, sensitive_features, public.domain)
     return TrainingData(table.X, codes, classes, own_groups, public.domain, public, reads, subjects=subjects)
 

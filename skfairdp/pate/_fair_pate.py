@@ -49,7 +49,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
 
     **No public rows?** Then call ``fit(X, y, sensitive_features=groups)``. The fit samples rows from noisy tables of
     the private ones (:class:`SyntheticRows`), within the same ε, and protects groups as it protects features and
-    labels. With public rows it does not read private groups, unless ``student`` is held to error rates.
+    labels. Give them beside few public rows too: noisy counts of them say better how fair the student is.
 
     **Fairness.** ``gamma`` bounds the demographic disparity of the released labels (``released_gap_``) and of the
     student's predictions on the public rows (``student_gap_``). The built-in student is trained to keep to it; around
@@ -105,8 +105,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         Largest demographic disparity of the *released labels* that were not withdrawn (only where groups were used).
     student_gap_ : float
         That of the student's predictions on the public rows (only where groups were used). Without public rows, or with
-        few beside private groups, that of the private ones, estimated from noisy counts: the root mean square of what they leave likely (but where
-        ``fit`` had a :class:`ConstrainedStudent` that looks at labels: of the sampled rows).
+        few beside private groups, that of the private ones, estimated from noisy counts: the root mean square of what
+        they leave likely (but where ``fit`` had a :class:`ConstrainedStudent`: of the public or sampled rows).
     {judged}
         They are answers to the public rows, each fifth of them by a student that the others taught (of more than
         20,000, by the student itself). Where private groups are read, to the private rows: by the noisy counts of

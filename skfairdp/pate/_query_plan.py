@@ -257,21 +257,19 @@ def _look_of(owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast
         return None
     look: NoisyParityEstimate | Judge
     if isinstance(student, ConstrainedStudent):
-        looks = 1 if tightened(student, 0.5) is None else 2
-        held = student.rates_of(data.domain, data.classes)
-        judge = look = Judge(held, data.n_units, owner.epsilon, owner.delta, data.relation, looks=looks)
-        sigma = judge.table.sigma
+        looks, held = 1 if tightened(student, 0.5) is None else 2, student.rates_of(data.domain, data.classes)
+        look = Judge(held, data.n_units, owner.epsilon, owner.delta, data.relation, looks=looks)
     elif not isinstance(voting, SoftVoting) or isinstance(forecast, SumsForecast):
         return None
     else:
         mu = math.sqrt(forecast.share * share_of_look(forecast)) * privacy.gdp_mu(owner.epsilon, owner.delta)
-        levels = look = NoisyParityEstimate(mu, len(data.domain), n_classes, data.relation)
-        sigma = levels.left_in_counts
+        look = NoisyParityEstimate(mu, len(data.domain), n_classes, data.relation)
     if data.public is None or owner._votes_by_group:
         return look
-    # Public rows say how often the smallest group is given a class as a count of it in all rows would, that is off by:
+    # As if rows of the smallest group were counted with this error, where both have its share of rows.
     smallest = np.bincount(data.public.groups, minlength=len(data.domain)).min()
-    return look if sigma < math.sqrt(smallest) / 2 * data.n_units / len(data.public.X) else None
+    by_public = math.sqrt(smallest) / 2 * data.n_units / len(data.public.X)
+    return look if look.left_in_counts < by_public else None
 
 
 # ---------------------------------------------------------------------- inside the budget: questions, votes, release
