@@ -246,8 +246,9 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
                 "'constraints' of its student need labels. Pass the rows as a DataFrame, or constrain selection "
                 "rates alone."
             )
-        student, by_labels = self._given_student, isinstance(self._parts()["gate"], training.LabelGate)
-        looks = isinstance(student, ConstrainedStudent) or (student is None and not by_labels)
+        student, parts = self._given_student, self._parts()
+        is_soft = isinstance(parts["voting"], SoftVoting) and not isinstance(parts["gate"], training.LabelGate)
+        looks = isinstance(student, ConstrainedStudent) or (student is None and is_soft)
         of_both = "both" if self._votes_by_group else "both, if given" if looks else "public"
         groups = of_both if self._needs_groups else "public, if given"
         data = read_any_training(self, X, y, **given, groups=groups, public_rows="given or own")
