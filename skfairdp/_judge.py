@@ -286,6 +286,11 @@ class Judge:
         return privacy.GaussianMechanism((1 + 1e-9) * sensitivity / mu, sensitivity=sensitivity, relation=self.relation)
 
     @property
+    def left_in_counts(self) -> float:
+        """Standard deviation of the noise in a count."""
+        return self.table.sigma
+
+    @property
     def event(self) -> privacy.DpEvent:
         """The tables of all looks."""
         return privacy.repeat(self.table.event, self.looks)

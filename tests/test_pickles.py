@@ -48,9 +48,10 @@ class Case:
         self.private, self.public = X[:N], X[N:]
         labels, names = np.array(["no", "yes"])[y[:N]], np.array(["f", "m"], dtype=object)
         self.secret_numbers = []
+        looks = cls is FairPATEClassifier and settings == {"voting": "soft"} and not own_rows  # at private groups
         given = {} if own_rows else {"X_public": PublicData(self.public, names[groups[N:]])}
         if cls is FairPATEClassifier:
-            given["sensitive_features"] = (names if own_rows else np.array(TAGS, dtype=object))[groups[:N]]
+            given["sensitive_features"] = (names if own_rows or looks else np.array(TAGS, dtype=object))[groups[:N]]
             settings = {**settings, "groups": list(names)} if own_rows else settings
         teachers = WatchedTeachers(look=self._note_teachers)
         self.estimator = cls(
@@ -59,8 +60,8 @@ class Case:
         with installed(VotesInSight()) as source:
             self.estimator.fit(X[:N], labels, **given)
         self.estimator.set_params(memory=None)  # it knows all that is secret
-        (predictions,), (*counts, votes) = teachers.predictions, source.votes
-        assert bool(counts) == own_rows
+        (predictions,), (votes, *others) = teachers.predictions, source.votes[::-1] if own_rows else source.votes
+        assert bool(others) == (own_rows or looks)
         self.secret_numbers += [votes, votes / 9.0, np.ascontiguousarray(votes[:, 1]), predictions]
         self.references = [*teachers.ensembles, *teachers.answers, *source.references]
 

@@ -106,9 +106,9 @@ def check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: An
         raise ValueError(f"Found array with 0 sample(s) while a minimum of 1 is required: X of {owner}.")
 
 
-#: Whose groups a fit reads: of all private rows; of the public rows, which must have them or may have them; of both; of
-#: none.
-Groups = Literal["private", "public", "public, if given", "both", "none"]
+#: Whose groups a fit reads: of all private rows; of the public rows, which must have them or may have them; of both, or
+#: of private rows only where they are given; of none.
+Groups = Literal["private", "public", "public, if given", "both", "both, if given", "none"]
 #: Whether there are public rows, and where they come from.
 PublicRowsFrom = Literal["given", "given or own", "optional", "none"]
 
@@ -142,12 +142,12 @@ def read_training(
     own = _own_rows(estimator, X_public, sensitive_features_public, public_rows) if none_given else None
     if own is not None:  # where rows come from the private table, so do their groups
         known = sensitive_features is not None or parameter_of(estimator, "sensitive_columns") is not None
-        grouped = groups in ("public", "both") or (groups == "public, if given" and known)
-        X_public, groups = None, "private" if grouped else "none"
+        X_public, groups = None, "private" if groups != "none" and (groups != "public, if given" or known) else "none"
     _utils.check_same_index(owner, X_public=X_public, sensitive_features_public=sensitive_features_public)
     _utils.refuse_private_as_public(X, X_public, owner=owner)
     private = protects != Protects.SENSITIVE_ATTRIBUTE
-    table = _table.read_table(estimator, X, reads, with_groups=groups in ("private", "both"), private=private)
+    of_private = groups.startswith(("private", "both"))
+    table = _table.read_table(estimator, X, reads, with_groups=of_private, private=private)
     if not private:
         _table.refuse_large(table.X, f"X of {owner} holds")
         if table.raw is None:
@@ -159,18 +159,21 @@ def read_training(
         reads.note_subjects(subjects.n, subjects.name)
         subjects = subjects if table.raw is None else in_order(subjects, table.raw, private=private)
     classes, codes = target(estimator, y, len(table.X), reads, public=not private, raw=table.raw)
+    read: tuple[Any, Any] = None, None
     if groups == "private":
         read = read_private_groups(estimator, table.groups, sensitive_features, len(table.X), reads, raw=table.raw)
+    if groups == "private" or X_public is None or public_rows == "none":
         return TrainingData(table.X, codes, classes, *read, None, reads, own, subjects=subjects)
-    if X_public is None or public_rows == "none":
-        return TrainingData(table.X, codes, classes, None, None, None, reads, own, subjects=subjects)
-    given = sensitive_features is not None or sensitive_features_public is not None
-    if given and parameter_of(estimator, "sensitive_columns") is not None:
+    given = sensitive_features is not None
+    if (given or sensitive_features_public is not None) and parameter_of(estimator, "sensitive_columns") is not None:
         raise _table.groups_twice(owner)
     features, names = _given_rows(estimator, X_public, sensitive_features_public, reads, groups)
     _table.refuse_large(features, f"The public rows of {owner} hold")
-    public = _public_rows(estimator, features, names, reads, groups)
-    own_groups = read_groups_like(estimator, table, sensitive_features, public.domain) if groups == "both" else None
+    public, own_groups = _public_rows(estimator, features, names, reads, groups), None
+    known = groups == "both, if given" and (given or table.groups is not None)
+    # A schema's codes count groups without a public row, of which nothing can be held.
+    if groups == "both" or (known and (table.raw is None or public.n_groups == len(table.raw.domain))):
+        own_groups = read_groups_like(estimator, table, sensitive_features, public.domain)
     return TrainingData(table.X, codes, classes, own_groups, public.domain, public, reads, subjects=subjects)
 
 
@@ -211,6 +214,8 @@ def read_any_training(
         _utils.refuse_private_as_public(X.rows, X_public, owner=owner)
     schema: Any = schemas.schema_of(estimator)
     one = schemas.made_up(schema, source) if subject is None else schemas.made_up(schema, source).assign(**{subject: 0})
+    if arguments.get("groups") == "both, if given":  # of rows in chunks, those that a fit needs
+        arguments["groups"] = "public"
     data = read_training(estimator, one, None, **(arguments | {"protects": Protects.RECORD}))
     if by_key:  # others are read as a whole before anything is spent
         schemas.check_roles(source, schema, owner=owner, groups=data.groups is not None)
@@ -285,7 +290,7 @@ def _given_rows(
         groups = None if codes is None else table.raw.domain[codes]
     elif sensitive_features_public is not None:
         groups = _utils.as_groups(sensitive_features_public, len(public), owner=owner, name="sensitive_features_public")
-    if whose in ("public", "both") and groups is None:
+    if whose in ("public", "both", "both, if given") and groups is None:
         raise ValueError(
             f"{owner} needs the groups of the public rows: pass sensitive_features_public (or "
             "X_public=PublicData(X, sensitive_features)), or name them with 'sensitive_columns'."
@@ -303,7 +308,7 @@ def _public_rows(estimator: BaseEstimator, X: Floats, groups: Any, reads: Public
     owner, given = type(estimator).__name__, parameter_of(estimator, "groups")
     if given is None:
         domain = _utils.group_domain(groups)
-        if len(domain) < 2 and whose in ("public", "both"):
+        if len(domain) < 2 and whose != "public, if given":
             raise ValueError(
                 f"{owner} found only one group in the public rows, so every fairness statement "
                 "would be vacuous. Add public rows of the other groups, or give the 'groups' parameter."

@@ -312,9 +312,11 @@ class SearchRun:
             warn_caller(f"The winner is not refitted. {error}")
             return None
         self.n_fits += 1
-        alone = replace(group, members=tuple(member for member in group.members if member[0] == index))
+        # As it was scored: the first is what was planned and pays, and the winner follows from what that releases.
+        first, *others = group.members
+        members = first, *(member for member in others if member[0] == index)
         try:
-            return fit_group(self.data, alone, None, group.whole.event)[index]
+            return fit_group(self.data, replace(group, members=members), None, group.whole.event)[index]
         except UnplannedReleaseError:
             raise
         except Exception:

@@ -399,6 +399,7 @@ def with_groups(X: Array, groups: Codes, n_groups: int) -> Array:
 
 #: Least and most of the squared cost that votes have.
 _SHARES = 0.1, 0.5
+_DEGREE = 3  # of the curve that counts follow from level to level
 _AT_ONCE = 2**16  # rows that answers are asked for
 #: How far rates of sampled rows are from those of private ones, in one group: .02 to .08 on made-up and public tables
 #: whose columns hang together otherwise in a small group (tests/pate/test_parity_look.py).
@@ -432,6 +433,11 @@ class NoisyParityEstimate:
         """For the counts of all levels there may be."""
         sensitivity = math.sqrt(2.0 * len(LEVELS))
         return GaussianMechanism(sensitivity / self.mu, sensitivity=sensitivity, relation=self.relation)
+
+    @property
+    def left_in_counts(self) -> float:
+        """Standard deviation of the noise in a count, when counts follow a cubic from level to level."""
+        return self.mechanism.sigma * math.sqrt((_DEGREE + 1) / len(LEVELS))
 
     @property
     def event(self) -> DpEvent:
@@ -487,7 +493,7 @@ def counts_of_levels(noisy: Array, sigma: float) -> tuple[Array, Array]:
     From level to level few rows are answered otherwise, so that counts follow a cubic. By as much as they follow none,
     beyond the noise, it is no more than near them, and that counts as noise.
     """
-    curves = _powers(len(noisy), 3)
+    curves = _powers(len(noisy), _DEGREE)
     along = np.einsum("lp,mp,mgk->lgk", curves, curves, noisy)
     left = np.square(noisy - along).mean(axis=2, keepdims=True).sum(axis=0) / max(len(noisy) - curves.shape[1], 1)
     beside = np.maximum(left - sigma**2, 0.0) + 0 * noisy

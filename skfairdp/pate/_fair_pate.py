@@ -49,7 +49,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
 
     **No public rows?** Then call ``fit(X, y, sensitive_features=groups)``. The fit samples rows from noisy tables of
     the private ones (:class:`SyntheticRows`), within the same ε, and protects groups as it protects features and
-    labels. With public rows it does not read private groups, unless ``student`` is held to error rates.
+    labels. Give them beside few public rows too: noisy counts of them say better how fair the student is.
 
     **Fairness.** ``gamma`` bounds the demographic disparity of the released labels (``released_gap_``) and of the
     student's predictions on the public rows (``student_gap_``). The built-in student is trained to keep to it; around
@@ -104,9 +104,9 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     released_gap_ : float
         Largest demographic disparity of the *released labels* that were not withdrawn (only where groups were used).
     student_gap_ : float
-        That of the student's predictions on the public rows (only where groups were used). Without public rows that of
-        the private ones, estimated from noisy counts: the root mean square of what they leave likely (but where
-        ``fit`` had a :class:`ConstrainedStudent` that looks at labels: of the sampled rows).
+        That of the student's predictions on the public rows (only where groups were used). Without public rows, or with
+        few beside private groups, that of the private ones, estimated from noisy counts: the root mean square of what
+        they leave likely (but where ``fit`` had a :class:`ConstrainedStudent`: of the public or sampled rows).
     {judged}
         They are answers to the public rows, each fifth of them by a student that the others taught (of more than
         20,000, by the student itself). Where private groups are read, to the private rows: by the noisy counts of
@@ -202,8 +202,9 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         ----------
         {X_or_source, y_private}
         sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            Private groups of the rows of X, read only where there are no public rows, or where a
-            :class:`ConstrainedStudent` looks at labels. Columns of a DataFrame form intersections.
+            Private groups of the rows of X. With public rows they are read where a :class:`ConstrainedStudent` looks at
+            labels, and where noisy counts of them, within the same ``epsilon``, say more of how fair the student is
+            than so few public rows. Columns of a DataFrame form intersections.
         {X_public}
         sensitive_features_public : array-like of shape (n_public,) or DataFrame, default=None
             Public groups of the public rows; may be part of ``PublicData``.
@@ -245,9 +246,12 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
                 "'constraints' of its student need labels. Pass the rows as a DataFrame, or constrain selection "
                 "rates alone."
             )
-        groups = "both" if self._votes_by_group else "public" if self._needs_groups else "public, if given"
+        student, parts = self._given_student, self._parts()
+        is_soft = isinstance(parts["voting"], SoftVoting) and not isinstance(parts["gate"], training.LabelGate)
+        looks = isinstance(student, ConstrainedStudent) or (student is None and is_soft)
+        of_both = "both" if self._votes_by_group else "both, if given" if looks else "public"
+        groups = of_both if self._needs_groups else "public, if given"
         data = read_any_training(self, X, y, **given, groups=groups, public_rows="given or own")
-        student = self._given_student
         if isinstance(student, ConstrainedStudent):
             student.rates_of(data.domain, data.classes)
         check_learners(self, data)

@@ -255,14 +255,21 @@ def _look_of(owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast
     n_classes, student = len(data.classes), owner._given_student
     if data.domain is None or n_classes < 2:
         return None
+    look: NoisyParityEstimate | Judge
     if isinstance(student, ConstrainedStudent):
-        looks = 1 if tightened(student, 0.5) is None else 2
-        held = student.rates_of(data.domain, data.classes)
-        return Judge(held, data.n_units, owner.epsilon, owner.delta, data.relation, looks=looks)
-    if data.own_rows is None or not isinstance(voting, SoftVoting) or isinstance(forecast, SumsForecast):
+        looks, held = 1 if tightened(student, 0.5) is None else 2, student.rates_of(data.domain, data.classes)
+        look = Judge(held, data.n_units, owner.epsilon, owner.delta, data.relation, looks=looks)
+    elif not isinstance(voting, SoftVoting) or isinstance(forecast, SumsForecast):
         return None
-    mu = math.sqrt(data.share_for_votes * share_of_look(forecast)) * privacy.gdp_mu(owner.epsilon, owner.delta)
-    return NoisyParityEstimate(mu, len(data.domain), n_classes, data.relation)
+    else:
+        mu = math.sqrt(forecast.share * share_of_look(forecast)) * privacy.gdp_mu(owner.epsilon, owner.delta)
+        look = NoisyParityEstimate(mu, len(data.domain), n_classes, data.relation)
+    if data.public is None or owner._votes_by_group:
+        return look
+    # As if rows of the smallest group were counted with this error, where both have its share of rows.
+    smallest = np.bincount(data.public.groups, minlength=len(data.domain)).min()
+    by_public = math.sqrt(smallest) / 2 * data.n_units / len(data.public.X)
+    return look if look.left_in_counts < by_public else None
 
 
 # ---------------------------------------------------------------------- inside the budget: questions, votes, release

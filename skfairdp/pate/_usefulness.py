@@ -148,7 +148,9 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> bool:
     ``fall_back_to_majority`` has told that it does.
     """
     owner, gate, gamma = type(model).__name__, model._parts()["gate"], model._held_to()[0]
-    rows, more = ("public", "Add public rows") if model._lessons.limits is None else ("sampled", "Raise 'epsilon'")
+    by_counts, sampled = getattr(model.student_, "counted", None) is not None, model._lessons.limits is not None
+    rows = "private" if by_counts else "sampled" if sampled else "public"
+    more = "Add public rows" if rows == "public" else "Raise 'epsilon'"
     if is_stuck:
         warn_caller(
             f"The gate of {owner} reached a state in which every further label would raise the disparity, so some "
@@ -169,26 +171,17 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> bool:
         return True
     if gamma is None or model.student_gap_ <= gamma or len(np.unique(model.student_.predict(X))) == 1:
         return is_stuck
-    gap, whose = f"{model.student_gap_:.3f}", f"The student of {owner}"
-    above = f"has a demographic disparity of {gap} on the {rows} rows, above gamma={gamma}"
+    gap, more = f"{model.student_gap_:.3f}", f". {more}"
+    said = f"The student of {owner} has a demographic disparity of {gap} on the {rows} rows"
     if model._penalised:
-        words = (
-            f"{whose} {above}, and no gate holds it there. Raise its 'penalty_weight' "
-            "(refit(student=ParityPenaltyStudent(penalty_weight=...)) is free), or use IDP3 at prediction."
-        )
+        more = ", and no gate holds it there. Raise its 'penalty_weight' (refit(student=...) is free)"
     elif gate is None or isinstance(gate, LabelGate):
-        words = f"{whose} {above}, and no gate holds it there. Set gate='votes', or use IDP3 at prediction."
+        more = ", and no gate holds it there. Set gate='votes'"
     elif hasattr(model.student_, "predict_proba"):
-        words = (
-            f"The smallest demographic disparity the student of {owner} reaches on the {rows} rows is {gap}, above "
-            f"gamma={gamma}. {more}, or use IDP3 at prediction."
-        )
+        said = f"The smallest demographic disparity the student of {owner} reaches on the {rows} rows is {gap}"
     else:
-        words = (
-            f"{whose} {above}, and has no predict_proba to correct it by. Give a 'student' that has one "
-            "(refit is free), or use IDP3 at prediction."
-        )
-    warn_caller(words, FairnessWarning)
+        more = ", and has no predict_proba to correct it by. Give a 'student' that has one (refit is free)"
+    warn_caller(f"{said}, above gamma={gamma}{more}, or use IDP3 at prediction.", FairnessWarning)
     return True
 
 

@@ -277,6 +277,10 @@ def _pate_fits() -> list[Fit]:
             with_all_groups, answers, RECORD, every),
         Fit("FairPATE-constrained-3", fair_pate(student=ConstrainedStudent("demographic_parity"), **CLEARLY, **THREE),
             with_public_groups, answers, RECORD, ("X", "y"), three_classes),
+        Fit("FairPATE-few-public", fair_pate(**CLEARLY), with_few_public_rows, answers, RECORD, every),
+        Fit("FairPATE-constrained-few-public",
+            fair_pate(student=ConstrainedStudent("demographic_parity"), **CLEARLY), with_few_public_rows, answers,
+            RECORD, every),
         Fit("FairPATE-constrained-own-rows",
             fair_pate(groups=[0, 1], student=ConstrainedStudent("equalized_odds"), **own), with_private_groups, answers,
             RECORD, every),
@@ -945,10 +949,11 @@ SLOW = {
     "PFGuard-marginals-3", "PFGuard-marginals-star-group", "PFGuard-marginals-rates", "PFGuard-gs-wgan-stratified",
     "PFGuard-gs-wgan-dpsgd-f", "PFGuard-gs-wgan-one", "Pareto-dpsgd", "FairPATE-unconstrained", "FairPATE-discrete",
     "FairPATE-student-data-confident", "FairPATE-student-loss-gnmax", "FairPATE-filter", "FairPATE-constrained-3",
-    "FairPATE-constrained-own-rows", "FairPATE-confident-3", "FairPATE-second-look", "FairPATE-own-rows-gnmax",
-    "FairPATE-files-raw", "SFPATE-student-gnmax", "SFPATE-student-bounds", "SFPATE-some-kept", "SFPATE-chunks-raw",
-    "FairDPSGD-odds", "FairDPSGD-few-public", "FairDPSGD-several-3", "FairDPSGD-per-sample", "PFGuard-gs-wgan-cnn",
-    "Pareto-attribute", "Pareto-public", "ParetoSearch-raw", "Private-public", "Private-composition",
+    "FairPATE-constrained-few-public", "FairPATE-constrained-own-rows", "FairPATE-confident-3", "FairPATE-second-look",
+    "FairPATE-own-rows-gnmax", "FairPATE-files-raw", "SFPATE-student-gnmax", "SFPATE-student-bounds",
+    "SFPATE-some-kept", "SFPATE-chunks-raw", "FairDPSGD-odds", "FairDPSGD-few-public", "FairDPSGD-several-3",
+    "FairDPSGD-per-sample", "PFGuard-gs-wgan-cnn", "Pareto-attribute", "Pareto-public", "ParetoSearch-raw",
+    "Private-public", "Private-composition",
 }  # fmt: skip
 
 CATALOGUE: tuple[Fit, ...] = tuple(

@@ -26,8 +26,9 @@ from skfairdp import (
 )
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.ensemble import LogisticTeachers
+from skfairdp.fairness import RateParity
 from skfairdp.gradient import mlp
-from skfairdp.pate import VoteGate
+from skfairdp.pate import ConstrainedStudent, VoteGate
 from skfairdp.privacy import GaussianDpEvent, compose, epsilon_of, gdp_mu, repeat
 from tests._tools.searches import Toy, X, Y, Z, fitted, toy_search
 
@@ -244,3 +245,18 @@ def test_data_frames_intersections_and_string_labels():
     assert np.isfinite(search.cv_results_["mean_test_disparity"]).all()
     with pytest.raises(ValueError, match="not in '"):
         toy_search(Named(**{**model.get_params(), "groups": domain[:2]})).fit(frame, labels, sensitive_features=groups)
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
+@pytest.mark.parametrize("gives_public", [False, True])
+def test_a_winner_whose_own_fit_would_release_something_else_is_fitted_as_it_was_scored(gives_public):
+    """A student under constraints looks at other tables of private rows than the built-in one."""
+    X, y, groups = make_biased_classification(2500, n_features=4, disparity=0.5, random_state=0)
+    search = ParetoSearchCV(
+        FairPATEClassifier(epsilon=8.0, classes=[0, 1], groups=[0, 1], gamma=None, random_state=0),
+        {"student": [ConstrainedStudent(RateParity("selection_rate", 0.0)), None]},
+        refit="accuracy", random_state=0,
+    )  # fmt: skip
+    public = {"X_public": PublicData(X[:300], groups[:300])} if gives_public else {}
+    search.fit(X[300:], y[300:], sensitive_features=groups[300:], **public)
+    assert search.best_params_ == {"student": None} and search.best_estimator_.student is None

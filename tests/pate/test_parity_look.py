@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skfairdp import FairPATEClassifier
+from skfairdp import FairPATEClassifier, PrivacyLedger, PublicData
 from skfairdp.datasets import make_biased_classification
 from skfairdp.fairness import RateConstraints, RateParity, largest_disparity, tally
-from skfairdp.pate import SoftLabelStudent
+from skfairdp.pate import SoftLabelStudent, VoteGate
 from skfairdp.privacy import NoiseSource
 from tests._tools.inside import (
     APART,
@@ -21,6 +21,7 @@ from tests._tools.inside import (
     likely_gap,
     share_of_look,
 )
+from tests._tools.sources import recording_noise
 
 LEVELS = np.linspace(0, 2, 21)
 
@@ -147,3 +148,52 @@ def test_the_bound_of_a_level_that_is_chosen_by_its_own_counts_holds_as_often_as
         told.append(Judgement(held, counts[:, None, :], noise[:, None, :]).gap_bound >= gaps[judged.level_])
     assert len(gaps) > 3  # noise does choose
     assert np.mean(told) > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 500)  # three standard deviations of so many draws
+
+
+def with_public(n_public, n_rare, *, given=True, **parameters):
+    """A fit of 12,000 private rows beside public ones, of which so many are of the smaller group; its gap on new rows.
+
+    One private row in ten is of the smaller group.
+    """
+    X, y, groups = make_biased_classification(60_000, n_features=6, disparity=0.3, random_state=1)
+    rare, others = np.flatnonzero(groups == 1), np.flatnonzero(groups == 0)
+    (p, *rare), (q, *others) = (
+        np.split(rows, np.cumsum(sizes))[:3]
+        for rows, sizes in ((rare, [n_rare, 1200, 3000]), (others, [n_public - n_rare, 10_800, 10_000]))
+    )
+    public, (private, new) = np.concatenate([p, q]), map(np.concatenate, zip(rare, others, strict=True))
+    known = {"classes": [0, 1], "random_state": 0, "gate": VoteGate(min_count=20)}
+    model = FairPATEClassifier(epsilon=1.0, ledger=PrivacyLedger(), **known, **parameters)
+    more = {"sensitive_features": groups[private]} if given else {}
+    with recording_noise(entropy=0):
+        model.fit(X[private], y[private], X_public=PublicData(X[public], groups[public]), **more)
+    counts = tally(groups[new], model.predict(X[new]), (2, 2))
+    return model, largest_disparity(counts, "between")
+
+
+def looks(model):
+    """Whether private groups were looked at, by what the ledger says."""
+    return any("by group" in one for entry in model.ledger.entries for one in entry.releases)
+
+
+@pytest.mark.parametrize("asked", [{"gamma": 0.05}, {"constraints": RateParity("selection_rate", 0.05)}])
+def test_few_public_rows_of_a_group_give_way_to_private_rows_whose_groups_are_given(asked):
+    (looked, gap), (other, _) = with_public(500, 40, **asked), with_public(500, 40, given=False, **asked)
+    assert looks(looked) and looked.gap_bound_ < 0.7 * other.gap_bound_
+    assert gap <= looked.gap_bound_ and abs(looked.gap_ - gap) < 0.03
+    assert not looks(other)
+    assert 0.999 < looked.privacy_.epsilon <= 1.0
+
+
+def test_private_groups_are_not_looked_at_where_public_rows_say_more():
+    model, _ = with_public(17_000, 8500, gamma=0.05)
+    assert not looks(model)
+
+
+def test_a_private_group_that_no_public_row_is_in_is_refused_before_anything_is_spent():
+    ledger = PrivacyLedger()
+    X, y, groups = make_biased_classification(500, random_state=0)
+    model = FairPATEClassifier(epsilon=1.0, classes=[0, 1], random_state=0, ledger=ledger)
+    with pytest.raises(ValueError, match="sensitive_features of FairPATEClassifier holds a value that is not in"):
+        model.fit(X[200:], y[200:], sensitive_features=groups[200:] + 1, X_public=PublicData(X[:200], groups[:200]))
+    assert not ledger.entries
