@@ -198,3 +198,6 @@ def test_a_trial_is_on_no_ledger():
     with PrivacyLedger(epsilon=0.5) as ledger, pytest.raises(BudgetExceededError):
         model.fit(X, y, sensitive_features=GROUPS)
     assert ledger.entries == ()
+    learner.set_params(ledger=PrivacyLedger())
+    model.fit(X, y, sensitive_features=GROUPS)
+    assert len(learner.ledger.entries) == 1  # of the fit that counts

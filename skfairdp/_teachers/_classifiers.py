@@ -283,6 +283,9 @@ def rehearse_learner(
         try:
             with silence(), ledger:
                 unfitted = clone(learner, safe=False)
+                if isinstance(unfitted, BaseEstimator):
+                    own = (name for name in unfitted.get_params() if name.rpartition("__")[-1] == "ledger")
+                    unfitted.set_params(**dict.fromkeys(own))
                 fitted = (as_classifiers(unfitted, 0) if kind == "classifier" else unfitted).fit(X, y, **given)
                 for n_rows in (len(y), 1):
                     check(fitted, fitted.predict(X[:n_rows]), X[:n_rows], y)
