@@ -52,7 +52,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     labels. Give them beside few public rows too: noisy counts of them say better how fair the student is.
 
     **Fairness.** ``gamma`` bounds the demographic disparity of the released labels (``released_gap_``) and of the
-    student's predictions on the public rows (``student_gap_``). The built-in student is trained to keep to it; around
+    student's predictions, as far as it is measured (``student_gap_``). The built-in student is trained to keep to it; around
     one of yours that has probabilities and breaks it, ``student_`` is a rule over these that needs no group. Where
     ``gamma`` is out of reach, a FairnessWarning says so. On other rows the gap is an estimate:
     measure it with ``skfairdp.metrics.demographic_disparity``, and enforce it at prediction with :class:`IDP3`.
