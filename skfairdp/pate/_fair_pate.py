@@ -52,9 +52,9 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     labels. Give them beside few public rows too: noisy counts of them say better how fair the student is.
 
     **Fairness.** ``gamma`` bounds the demographic disparity of the released labels (``released_gap_``) and of the
-    student's predictions, as far as it is measured (``student_gap_``). The built-in student is trained to keep to it; around
-    one of yours that has probabilities and breaks it, ``student_`` is a rule over these that needs no group. Where
-    ``gamma`` is out of reach, a FairnessWarning says so. On other rows the gap is an estimate:
+    student's predictions, as far as it is measured (``student_gap_``). The built-in student is trained to keep to it;
+    around one of yours that has probabilities and breaks it, ``student_`` is a rule over these that needs no group.
+    Where ``gamma`` is out of reach, a FairnessWarning says so. On other rows the gap is an estimate:
     measure it with ``skfairdp.metrics.demographic_disparity``, and enforce it at prediction with :class:`IDP3`.
 
     This is FairPATE (Yaghini et al. 2023, Algorithm 1). Its published accounting does not hold: a label that is
