@@ -4,10 +4,11 @@ No operation mixes two discriminators, their batches have one width, and all of 
 discriminator knows depends on its own rows and on the fakes that all are shown, and on nothing that is drawn in secret.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +23,8 @@ from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._process import own_generator, resolve_device
 from skfairdp._networks._shorthands import group_norm, image_sizes, listed_channels
 from skfairdp._networks._stacked import one_vector
-from skfairdp._typing import Array, Bools, Floats, Ints, Pair, Reals
+from skfairdp._tables import Rows
+from skfairdp._typing import Bools, Floats, Ints, Pair, Reals
 from skfairdp._utils import child_seeds
 
 
@@ -295,51 +297,39 @@ class StackedDiscriminators:
         return signal if which is None else signal[0]
 
 
+def as_features(values: Any, n_codes: tuple[int, ...]) -> Floats:
+    """Rows for a network or a linear classifier: codes one-hot, units as they are."""
+    if not n_codes:
+        return np.asarray(values, dtype=np.float64)
+    out = np.zeros((len(values), sum(n_codes)))
+    np.put_along_axis(out, values + np.cumsum([0, *n_codes[:-1]]), 1.0, axis=1)
+    return out
+
+
 # ---- their training ----------------------------------------------------------------------------------------------
 class AdversarialTraining:
     """Discriminators hold private rows; the generator moves by what its caller lets out of them."""
 
     def __init__(
-        self,
-        values: Array,
-        cells: Ints,
-        rates: Floats,
-        n_codes: Sequence[int],
-        allowed: Bools,
-        batches: Callable[[int], Ints],
-        n_discriminators: int,
-        *,
-        weights: Floats | None = None,
-        hidden: Sequence[int] | ImageLayers,
-        latent: int,
-        lr: float,
-        teacher_lr: float,
-        batch_size: int,
-        teacher_steps: int,
-        loss: str,
-        gold: bool,
-        device: str,
-        owner: str,
-        rng: Generator,
+        self, rows: Rows, parts: Any, hidden: Sequence[int] | ImageLayers, settings: Any, *, loss: str, rng: Generator
     ) -> None:
-        self.device = resolve_device(device, owner=owner)
-        self._rates, self._rng, self._batches = rates / rates.sum(), rng, batches
-        self._batch_size, self._teacher_steps, self._gold = batch_size, teacher_steps, gold
-        if n_codes:  # the blocks of a one-hot row
-            places = torch.as_tensor(values.astype(np.int64) + np.cumsum([0, *n_codes[:-1]]))
-            rows = torch.zeros(len(values), int(np.sum(n_codes))).scatter_(1, places, 1.0)
-        else:
-            rows = torch.as_tensor(values, dtype=torch.float32)
-        self.width, self._hidden, self._lr = int(rows.shape[1]), hidden, lr
-        self._real = torch.cat([rows, _one_hot_cells(torch.as_tensor(cells), len(rates))], dim=1).to(self.device)
+        self.device = resolve_device(settings.device, owner=type(settings).__name__)
+        rates, n_codes, lr = rows.rates.ravel(), rows.n_codes, settings.lr
+        self._rates, self._rng, self._batches = rates / rates.sum(), rng, parts.batch
+        self._batch_size, self._teacher_steps = settings.batch_size, settings.teacher_steps
+        self._gold, weights = settings.teacher_loss == "gold", parts.loss_weights
+        features = torch.as_tensor(as_features(rows.values, n_codes), dtype=torch.float32)
+        self.width, self._hidden, self._lr = int(features.shape[1]), hidden, lr
+        cells = _one_hot_cells(torch.as_tensor(rows.cells), len(rates))
+        self._real = torch.cat([features, cells], dim=1).to(self.device)
         self._weights = None if weights is None else torch.as_tensor(weights, dtype=torch.float32).to(self.device)
-        seeds = child_seeds(rng, n_discriminators + 2)
-        net = GeneratorNet(len(rates), n_codes, self.width, allowed, hidden, latent, int(seeds[-1]))
+        seeds = child_seeds(rng, settings.n_teachers + 2)
+        sampled = np.concatenate(rows.sampled) if n_codes else np.zeros(0, dtype=bool)
+        net = GeneratorNet(len(rates), n_codes, self.width, sampled, hidden, settings.latent, int(seeds[-1]))
         self.net = net.to(self.device)
         self._optimizer = torch.optim.Adam(self.net.parameters(), lr=lr, betas=(0.5, 0.9))
-        self.teachers = StackedDiscriminators(
-            self._real.shape[1], hidden, seeds[:-2].tolist(), loss=loss, lr=teacher_lr, device=self.device
-        )
+        how: dict[str, Any] = {"loss": loss, "lr": settings.teacher_lr, "device": self.device}
+        self.teachers = StackedDiscriminators(self._real.shape[1], hidden, seeds[:-2].tolist(), **how)
         self._student: StudentDiscriminator | None = None
         self._student_seed = int(seeds[-2])
 

@@ -55,7 +55,7 @@ PLACES = {
     "fairness._constraints": "project_to_bounds ConstraintColumn",
     "fairness._gate_stream": "TOLERANCE",
     "papers._adversarial": (
-        "AdversarialPlan BinnedGradients CountsOfRows MajorityBits MeanGradient SanitisedGradient TopSigns "
+        "AdversarialPlan BinnedGradients CountsOfRows MeanGradient SanitisedGradient TopSigns "
         "TeacherParts density_ratios importance_weights normalized"
     ),
     "generative._group_rates": "fair_label_rates given_label_rates target_rates tilted_label_rates",
