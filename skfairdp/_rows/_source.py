@@ -217,6 +217,17 @@ class RowSource(ABC):
             return summed((work.use(part, spill.read(part, work.dtype)) for part in parts_left), work.add)
 
 
+class RowsOfFrame(RowSource):
+    """Those of a frame that knows the names of its columns."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    @property
+    def columns(self) -> list[Any]:
+        return list(self.frame.columns)
+
+
 class Tenths:
     """What a bar over rows shows: every tenth of them, one after the other, wherever chunks end.
 

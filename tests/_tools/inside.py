@@ -25,13 +25,12 @@ PLACES = {
     "_transport": "Transport TransportPlan",
     "_row_wise": "BLOCK NO_CLASS known_row_wise row_wise_predictions",
     "_rows": (
-        "FoldRows FoldRule PartWork Spill SubjectFolds Subjects check_free_disk even_tables fold_sizes opened "
-        "row_hashes"
+        "FoldRows FoldRule PartWork SubjectFolds Subjects check_free_disk even_tables fold_sizes opened row_hashes"
     ),
     "_rows._keyed": "id_hashes",
     "_rows._dask": "DaskRows",
     "_rows._parquet": "ParquetRows",
-    "_rows._source": "Chunk RowSource",
+    "_rows._source": "Chunk RowSource Spill",
     "_rows._opened": "FrameRows SparkRows",
     "gradient._dpsgd": "MajorityBaselineTest",
     "_tables._interactions": "InteractionModel Levels Surprise sets_of",
