@@ -153,9 +153,7 @@ class LazyRows(RowSource):
 
 class SparkRows(RowsOfFrame):
     """A Spark DataFrame: one sum for each partition, made where the rows are (``mapInPandas``).
-
-    Tests drive it by Spark itself where pyspark is installed, and by a stand-in everywhere.
-    """
+    Tests drive it by Spark itself where pyspark is installed, and by a stand-in everywhere."""
 
     knows_places = knows_order = False
 

@@ -49,20 +49,21 @@ class ConvolutionalLayers(BaseEstimator):
     channels: Sequence[int] = (16, 32)
 
 
-def layers_for(hidden: Any, kind: str, n_columns: int, owner: str) -> Any:
+def layers_for(backend: Any, layout: Layout) -> Any:
     """Widths of hidden layers, or the sizes of convolutions for rows of this public shape."""
+    hidden, owner = backend.hidden, type(backend).__name__
     if isinstance(hidden, tuple | list):
         return tuple(hidden)
     from skfairdp._networks import ImageLayers
 
     asked = ConvolutionalLayers() if isinstance(hidden, str) else hidden
-    if kind != "units":
+    if layout.kind != "units":
         raise ValueError(
             f"The 'hidden' parameter of {owner} asks for convolutions, which need images: an array of numbers between "
             "'bounds'. A table has columns of codes; give widths of hidden layers, such as (64, 64)."
         )
     try:
-        return ImageLayers.of(asked.image_shape, asked.channels, n_columns)
+        return ImageLayers.of(asked.image_shape, asked.channels, layout.n_columns)
     except ValueError as error:
         raise ValueError(f"The 'hidden' parameter of {owner} does not fit the rows: {error}") from None
 
@@ -233,7 +234,7 @@ class AdversarialBackend(GeneratorBackend):
         self._validate_params()
         owner = type(self).__name__
         resolve_device(self.device, owner=owner)
-        layers_for(self.hidden, layout.kind, layout.n_columns, owner)
+        layers_for(self, layout)
         given = [name for name in ("sampling", "normalization") if getattr(self, name) is not None]
         if layout.balance is None and given:
             raise ValueError(
@@ -300,6 +301,8 @@ class AdversarialPlan(BackendPlan):
         return (*(["counts of missing values"] if self.layout.n_nullable else []), *self.released_answers)
 
     def release(self, rows: Rows, scale: float, noise: privacy.NoiseSource, rng: Generator) -> "NetworkModel":
+        from skfairdp._networks import AdversarialTraining
+
         rows, missing = rows.at_their_places(self.layout.n_rows), self.missing_at(scale)
         if missing is not None:  # none is sampled in columns whose released counts show none
             places = [(j, rows.n_codes[j] - 2) for j, nullable in enumerate(rows.nullable) if nullable]
@@ -309,7 +312,8 @@ class AdversarialPlan(BackendPlan):
             for (j, code), some in zip(places, shown, strict=True):
                 sampled[j][code] = some
             rows = replace(rows, sampled=tuple(sampled))
-        training = self._training(rows, self._parts(rows, rng), rng)
+        parts, hidden = self._parts(rows, rng), layers_for(self.backend, self.layout)
+        training = AdversarialTraining(rows, parts, hidden, self.backend, loss=self.loss, rng=rng)
         with np.errstate(all="ignore"):  # whether an answer overflows is private; all that leaves is finite
             self.run(training, scale, noise, rng)
         return NetworkModel(training.finished())
@@ -333,13 +337,6 @@ class AdversarialPlan(BackendPlan):
             told = {"public": rows.public, "features": rows.values}
             how |= {name: as_features(values, rows.n_codes) for name, values in told.items()}
         return TeacherParts(rows.cells, rates, self.backend.n_teachers, rng, **how)
-
-    def _training(self, rows: Rows, parts: TeacherParts, rng: Generator) -> Any:
-        from skfairdp._networks import AdversarialTraining
-
-        backend, layout = self.backend, self.layout
-        hidden = layers_for(backend.hidden, layout.kind, layout.n_columns, type(backend).__name__)
-        return AdversarialTraining(rows, parts, hidden, backend, loss=self.loss, rng=rng)
 
 
 class NetworkModel(PlainState, Model):

@@ -193,9 +193,7 @@ Plan = TypeVar("Plan", BinsPlan, GuessedTransportPlan)
 
 class GroupGuess(PlainState):
     """The kind of a row: the group that its features speak for most, beside how large groups are, and how clearly.
-
-    Released, as the network and the sizes are.
-    """
+    Released, as the network and the sizes are."""
 
     def __init__(self, module: Any, sizes: Floats, ends: Floats) -> None:
         self.module, self.sizes = module, np.maximum(sizes, max(float(sizes.sum()), 1.0) / (100 * len(sizes)))

@@ -44,9 +44,7 @@ class CalibrationRows:
 
 class TradeOff:
     """Keeps the best set of predictions it was offered; the unchanged ones are the first.
-
-    No candidate is kept whose gap is above that of the unchanged predictions, so the gap never rises.
-    """
+    No candidate is kept whose gap is above that of the unchanged predictions, so the gap never rises."""
 
     def __init__(
         self, rows: CalibrationRows, utility: Floats, *, gap_weight: float, gamma: float | None, disparity: str
