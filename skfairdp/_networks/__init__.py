@@ -3,7 +3,7 @@
 This private room imports torch when it is imported; the others load it on first use.
 """
 
-from skfairdp._networks._adversarial import AdversarialTraining, ImageLayers
+from skfairdp._networks._adversarial import AdversarialTraining, ImageLayers, as_features
 from skfairdp._networks._clipping import (
     BoundsByGroup,
     ClippingRule,

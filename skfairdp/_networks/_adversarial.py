@@ -4,10 +4,11 @@ No operation mixes two discriminators, their batches have one width, and all of 
 discriminator knows depends on its own rows and on the fakes that all are shown, and on nothing that is drawn in secret.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +23,8 @@ from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._process import own_generator, resolve_device
 from skfairdp._networks._shorthands import group_norm, image_sizes, listed_channels
 from skfairdp._networks._stacked import one_vector
-from skfairdp._typing import Array, Bools, Floats, Ints, Pair, Reals
+from skfairdp._tables import Rows
+from skfairdp._typing import Bools, Floats, Ints, Pair, Reals
 from skfairdp._utils import child_seeds
 
 
@@ -56,6 +58,10 @@ class ImageLayers:
             layers += [group_norm(before), nn.LeakyReLU(0.2), nn.Upsample(size=side)]
             layers.append(nn.Conv2d(before, after, 3, padding=1))
         return nn.Sequential(*layers, nn.Flatten())
+
+
+#: Widths of hidden layers, or convolutions.
+Hidden = Sequence[int] | ImageLayers
 
 
 class ImageScore(nn.Module):
@@ -164,14 +170,7 @@ class GeneratorNet(nn.Module):
     """Noise and cell (group and label) in, a row out: one block per column of codes, or units in [−1, 1]."""
 
     def __init__(
-        self,
-        n_cells: int,
-        n_codes: Sequence[int],
-        n_units: int,
-        allowed: Bools,
-        hidden: Sequence[int] | ImageLayers,
-        latent: int,
-        seed: int,
+        self, n_cells: int, n_codes: Sequence[int], n_units: int, allowed: Bools, hidden: Hidden, latent: int, seed: int
     ) -> None:
         super().__init__()
         self.n_cells, self.n_codes, self.latent = n_cells, tuple(n_codes), latent
@@ -220,7 +219,7 @@ class GeneratorNet(nn.Module):
 class StudentDiscriminator(nn.Module):
     """A network with one score, which only ever sees generated rows and released labels."""
 
-    def __init__(self, n_features: int, hidden: Sequence[int] | ImageLayers, seed: int) -> None:
+    def __init__(self, n_features: int, hidden: Hidden, seed: int) -> None:
         super().__init__()
         with own_generator(seed):
             if isinstance(hidden, ImageLayers):
@@ -236,14 +235,7 @@ class StackedDiscriminators:
     """Networks with one score each, trained to score real rows high and fakes low."""
 
     def __init__(
-        self,
-        n_features: int,
-        hidden: Sequence[int] | ImageLayers,
-        seeds: Sequence[int],
-        *,
-        loss: str,
-        lr: float,
-        device: Device = "cpu",
+        self, n_features: int, hidden: Hidden, seeds: Sequence[int], *, loss: str, lr: float, device: Device = "cpu"
     ) -> None:
         self.net: StackedMLP | StackedImageScores
         if isinstance(hidden, ImageLayers):
@@ -295,51 +287,36 @@ class StackedDiscriminators:
         return signal if which is None else signal[0]
 
 
+def as_features(values: Any, n_codes: tuple[int, ...]) -> Floats:
+    """Rows for a network or a linear classifier: codes one-hot, units as they are."""
+    if not n_codes:
+        return np.asarray(values, dtype=np.float64)
+    out = np.zeros((len(values), sum(n_codes)))
+    np.put_along_axis(out, values + np.cumsum([0, *n_codes[:-1]]), 1.0, axis=1)
+    return out
+
+
 # ---- their training ----------------------------------------------------------------------------------------------
 class AdversarialTraining:
     """Discriminators hold private rows; the generator moves by what its caller lets out of them."""
 
-    def __init__(
-        self,
-        values: Array,
-        cells: Ints,
-        rates: Floats,
-        n_codes: Sequence[int],
-        allowed: Bools,
-        batches: Callable[[int], Ints],
-        n_discriminators: int,
-        *,
-        weights: Floats | None = None,
-        hidden: Sequence[int] | ImageLayers,
-        latent: int,
-        lr: float,
-        teacher_lr: float,
-        batch_size: int,
-        teacher_steps: int,
-        loss: str,
-        gold: bool,
-        device: str,
-        owner: str,
-        rng: Generator,
-    ) -> None:
-        self.device = resolve_device(device, owner=owner)
-        self._rates, self._rng, self._batches = rates / rates.sum(), rng, batches
-        self._batch_size, self._teacher_steps, self._gold = batch_size, teacher_steps, gold
-        if n_codes:  # the blocks of a one-hot row
-            places = torch.as_tensor(values.astype(np.int64) + np.cumsum([0, *n_codes[:-1]]))
-            rows = torch.zeros(len(values), int(np.sum(n_codes))).scatter_(1, places, 1.0)
-        else:
-            rows = torch.as_tensor(values, dtype=torch.float32)
-        self.width, self._hidden, self._lr = int(rows.shape[1]), hidden, lr
-        self._real = torch.cat([rows, _one_hot_cells(torch.as_tensor(cells), len(rates))], dim=1).to(self.device)
+    def __init__(self, rows: Rows, parts: Any, hidden: Hidden, settings: Any, *, loss: str, rng: Generator) -> None:
+        self.device = resolve_device(settings.device, owner=type(settings).__name__)
+        rates, n_codes = rows.rates.ravel(), rows.n_codes
+        self._rates, self._rng, self._batches = rates / rates.sum(), rng, parts.batch
+        self._settings, weights = settings, parts.loss_weights
+        features = torch.as_tensor(as_features(rows.values, n_codes), dtype=torch.float32)
+        self.width, self._hidden = int(features.shape[1]), hidden
+        cells = _one_hot_cells(torch.as_tensor(rows.cells), len(rates))
+        self._real = torch.cat([features, cells], dim=1).to(self.device)
         self._weights = None if weights is None else torch.as_tensor(weights, dtype=torch.float32).to(self.device)
-        seeds = child_seeds(rng, n_discriminators + 2)
-        net = GeneratorNet(len(rates), n_codes, self.width, allowed, hidden, latent, int(seeds[-1]))
+        seeds = child_seeds(rng, settings.n_teachers + 2)
+        sampled = np.concatenate(rows.sampled) if n_codes else np.zeros(0, dtype=bool)
+        net = GeneratorNet(len(rates), n_codes, self.width, sampled, hidden, settings.latent, int(seeds[-1]))
         self.net = net.to(self.device)
-        self._optimizer = torch.optim.Adam(self.net.parameters(), lr=lr, betas=(0.5, 0.9))
-        self.teachers = StackedDiscriminators(
-            self._real.shape[1], hidden, seeds[:-2].tolist(), loss=loss, lr=teacher_lr, device=self.device
-        )
+        self._optimizer = torch.optim.Adam(self.net.parameters(), lr=settings.lr, betas=(0.5, 0.9))
+        how: dict[str, Any] = {"loss": loss, "lr": settings.teacher_lr, "device": self.device}
+        self.teachers = StackedDiscriminators(self._real.shape[1], hidden, seeds[:-2].tolist(), **how)
         self._student: StudentDiscriminator | None = None
         self._student_seed = int(seeds[-2])
 
@@ -356,12 +333,13 @@ class AdversarialTraining:
 
     def teach(self) -> None:
         """Let every discriminator step on its own rows. All of them, always, so that no secret draw shows in them."""
-        for _ in range(self._teacher_steps):
-            index = torch.as_tensor(self._batches(self._batch_size), device=self.device)
+        size, gold = self._settings.batch_size, self._settings.teacher_loss == "gold"
+        for _ in range(self._settings.teacher_steps):
+            index = torch.as_tensor(self._batches(size), device=self.device)
             with torch.no_grad():
-                _, shown = self.fakes(self._batch_size)
+                _, shown = self.fakes(size)
             weights = None if self._weights is None else self._weights[index]
-            self.teachers.step(self._real[index], shown, gold=self._gold, weights=weights)
+            self.teachers.step(self._real[index], shown, gold=gold, weights=weights)
 
     def votes(self, shown: Tensor) -> Ints:
         """Private: how many discriminators take each shown row for real."""
@@ -379,18 +357,18 @@ class AdversarialTraining:
 
     def follow_student(self, asked: Sequence[Tensor], real: Bools, *, student_steps: int, generator_steps: int) -> None:
         """Teach a student which generated rows were *released* as real, then move the generator by the student."""
-        shown = torch.cat(list(asked))
+        shown, settings = torch.cat(list(asked)), self._settings
         if self._student is None:
             self._student = StudentDiscriminator(shown.shape[1], self._hidden, self._student_seed).to(self.device)
-            self._student_optimizer = torch.optim.Adam(self._student.parameters(), lr=self._lr, betas=(0.5, 0.999))
+            self._student_optimizer = torch.optim.Adam(self._student.parameters(), lr=settings.lr, betas=(0.5, 0.999))
         target = torch.as_tensor(real, dtype=torch.float32, device=self.device)
         for _ in range(student_steps):
-            chosen = torch.as_tensor(self._rng.integers(len(target), size=self._batch_size), device=self.device)
+            chosen = torch.as_tensor(self._rng.integers(len(target), size=settings.batch_size), device=self.device)
             self._student_optimizer.zero_grad()
             binary_cross_entropy_with_logits(self._student(shown[chosen]), target[chosen]).backward()
             self._student_optimizer.step()
         for _ in range(generator_steps):
-            _, fresh = self.fakes(self._batch_size)
+            _, fresh = self.fakes(settings.batch_size)
             self._optimizer.zero_grad()
             softplus(-self._student(fresh)).mean().backward()
             self._optimizer.step()

@@ -100,9 +100,7 @@ def clipped_gradient_sum(
         raise _Misuse("This module has trainable layers without a fused rule or shared weights: use fused=False.")
     factors = factors or partial(_clip_factors, max_norm=max_norm)
     total = {
-        name: torch.zeros(p.shape, dtype=torch.float64, device=p.device)
-        for name, p in module.named_parameters()
-        if p.requires_grad
+        name: p.new_zeros(p.shape, dtype=torch.float64) for name, p in module.named_parameters() if p.requires_grad
     }
     if len(X) == 0:
         factors(torch.zeros(0, dtype=torch.float64, device=X.device))
@@ -591,11 +589,6 @@ class FairClippingStep(DPStep):
     """
 
     rule: Any = None
-
-    @classmethod
-    def of(cls, step: DPStep, rule: ClippingRule) -> "FairClippingStep":
-        """The same plan with a rule."""
-        return cls(**vars(step), rule=rule)
 
     @property
     def counts(self) -> privacy.GaussianMechanism:

@@ -62,9 +62,7 @@ class Net:
 
     def settled(self, n_rows: int, max_grad_norm: float, *, lr: float = 2.0) -> "Net":
         """The net with steps, batches and passes of DP-SGD chosen where it leaves them open.
-
-        With all three open, batches and steps are larger for many rows, and passes fewer (:func:`larger_batches`).
-        """
+        With all three open, batches and steps are larger for many rows, and passes fewer (:func:`larger_batches`)."""
         larger = larger_batches(n_rows) if self.lr is self.batch_size is self.max_epochs is None else 1.0
         return replace(
             self,
@@ -149,7 +147,6 @@ def as_net(
     batch_size: int | None = 128,
     max_epochs: float | None = 10,
     optimizer: Any = torch.optim.SGD,
-    optimizer_options: Mapping[str, Any] | None = None,
     auto: bool = False,
     average_last: float | None = None,
 ) -> Net:
@@ -167,9 +164,10 @@ def as_net(
     else:
         module = _SHORTHANDS.get(net, net) if isinstance(net, str) else net
     if isinstance(module, str) or not callable(module):
+        got = repr(net) if isinstance(net, str | int | float | None) else f"an object of type {type(net).__name__}"
         raise ValueError(
             f"The 'net' parameter of {owner} must be {_AUTO if auto else ''}'mlp', 'additive', 'cnn', 'resnet', a "
-            f"torch.nn.Module (class or instance) or a skorch.NeuralNetClassifier. Got {_described(net)} instead."
+            f"torch.nn.Module (class or instance) or a skorch.NeuralNetClassifier. Got {got} instead."
         )
     numbers = {name: value if own.get(name) is None else own[name] for name, value in usual.items()}
     for name, value in numbers.items():
@@ -191,7 +189,7 @@ def as_net(
         device=resolve_device(own.get("device") or "cpu", owner=owner),
         owner=owner,
         module_options=_options("module__", own),
-        optimizer_options=given if own.get("optimizer") else {**(optimizer_options or {}), **given},
+        optimizer_options=given,
         average_last=float(average_last or 0.0),
     )
 
@@ -315,10 +313,6 @@ def _argument_names(make: Any) -> set[str]:
 
 def _options(prefix: str, params: Mapping[str, Any]) -> dict[str, Any]:
     return {name.removeprefix(prefix): value for name, value in params.items() if name.startswith(prefix)}
-
-
-def _described(net: Any) -> str:
-    return repr(net) if isinstance(net, str | int | float | None) else f"an object of type {type(net).__name__}"
 
 
 def _check_names(net: NeuralNetClassifier, params: Mapping[str, Any], owner: str) -> None:

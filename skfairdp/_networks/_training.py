@@ -279,17 +279,12 @@ def predict_logits(module: nn.Module, X: Reals | Tensor, batch: int = 8192) -> F
 _SIZES = (5, 3)  # two batch sizes, so that no other axis can pass for the rows in both
 
 
-def check_network(module: Any, n_features: int, n_classes: int, *, owner: str) -> bool:
+def check_network(module: nn.Module, n_features: int, n_classes: int, *, owner: str) -> bool:
     """Refuse a module that cannot be trained privately; say whether the fused path gives its clipped gradients.
 
     The rows are zeros and ones, which serve as numbers and as category codes; the last is of zeros alone. The module is
     copied, and torch's global generators are left as they were.
     """
-    if not isinstance(module, nn.Module):
-        raise ValueError(
-            f"The 'net' parameter of {owner} must be 'mlp', 'additive', 'cnn', 'resnet', a torch.nn.Module or a skorch "
-            f"net. Got an object of type {type(module).__name__} instead."
-        )
     _process.check_module_precision(module, owner)
     _clipping.check_rows_stay_apart(module)
     if not any(p.requires_grad for p in module.parameters()):

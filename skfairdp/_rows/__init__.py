@@ -17,7 +17,6 @@ from skfairdp._rows._source import (
     Chunk,
     PartWork,
     RowSource,
-    Spill,
     check_free_disk,
     check_order,
     even_tables,

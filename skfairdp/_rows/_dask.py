@@ -12,25 +12,18 @@ from dask.base import get_scheduler
 from dask.callbacks import Callback
 
 from skfairdp._rows._opened import as_pandas
-from skfairdp._rows._source import Chunk, Made, PartWork, RowSource, Split, Sum, Tenths, made_by_threads, summed
+from skfairdp._rows._source import Chunk, Made, PartWork, RowsOfFrame, Split, Sum, Tenths, made_by_threads, summed
 from skfairdp._typing import Array
 from skfairdp._utils import progress_bar
 
 _FAN_IN = 8  # sums that are added by one task
 
 
-class DaskRows(RowSource):
+class DaskRows(RowsOfFrame):
     """A dask DataFrame."""
 
     fewest_parts = 8
     spills = False
-
-    def __init__(self, frame: Any) -> None:
-        self.frame = frame
-
-    @property
-    def columns(self) -> list[Any]:
-        return list(self.frame.columns)
 
     @property
     def n_rows(self) -> int:

@@ -106,9 +106,7 @@ def id_hashes(ids: "pd.Series[Any]", seed: int) -> NDArray[np.uint64]:
 
 def _of_ids(ids: "pd.Series[Any]", seed: int) -> NDArray[np.uint64]:
     """Whole numbers as they are; other ids by a keyed hash of the one text that each of them has.
-
-    Each id by itself: which type a reader gives them may follow what else is in their chunk.
-    """
+    Each id by itself: which type a reader gives them may follow what else is in their chunk."""
     if pd.api.types.is_integer_dtype(ids.dtype) and not ids.isna().any() and bool(ids.between(-_LONG, _LONG).all()):
         return ids.to_numpy(dtype=np.int64).view(np.uint64)
     if isinstance(ids.dtype, pd.CategoricalDtype):
@@ -191,9 +189,7 @@ def _of_source(name: str) -> Any:
 
 class FoldRows(RowSource):
     """The rows of a source that are in a fold, or those that are not.
-
-    Their number follows the keys: public; or, where a fold has the rows of some subjects, who of these have rows.
-    """
+    Their number follows the keys: public; or, where a fold has the rows of some subjects, who of these have rows."""
 
     n_rows: Any = 0
     columns: Any = _of_source("columns")

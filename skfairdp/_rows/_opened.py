@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from skfairdp._rows._keyed import KeyedRows, with_key
-from skfairdp._rows._source import MOST_ROWS, Chunk, Made, RowSource, Sum, summed
+from skfairdp._rows._source import MOST_ROWS, Chunk, Made, RowsOfFrame, RowSource, Sum, summed
 
 
 class ChunkRows(RowSource):
@@ -61,24 +61,20 @@ class ChunkRows(RowSource):
         yield from map(as_pandas, handed)
 
 
-class FrameRows(RowSource):
+class FrameRows(RowsOfFrame):
     """A DataFrame in memory, in pieces."""
 
     def __init__(self, table: Any, n_rows_per_chunk: int = MOST_ROWS) -> None:
-        self.table = as_pandas(table)
+        super().__init__(as_pandas(table))
         self.n_rows_per_chunk = n_rows_per_chunk
 
     @property
-    def columns(self) -> list[Any]:
-        return list(self.table.columns)
-
-    @property
     def n_rows(self) -> int:
-        return len(self.table)
+        return len(self.frame)
 
     def chunks(self) -> Iterator[Chunk]:
-        for start in range(0, len(self.table), self.n_rows_per_chunk):
-            yield Chunk(self.table.iloc[start : start + self.n_rows_per_chunk], (start,))
+        for start in range(0, len(self.frame), self.n_rows_per_chunk):
+            yield Chunk(self.frame.iloc[start : start + self.n_rows_per_chunk], (start,))
 
 
 def as_pandas(table: Any) -> pd.DataFrame:
@@ -155,20 +151,11 @@ class LazyRows(RowSource):
             yield Chunk(as_pandas(self.query.slice(start, self.n_rows_per_chunk).collect()), (start,))
 
 
-class SparkRows(RowSource):
+class SparkRows(RowsOfFrame):
     """A Spark DataFrame: one sum for each partition, made where the rows are (``mapInPandas``).
-
-    Tests drive it by Spark itself where pyspark is installed, and by a stand-in everywhere.
-    """
+    Tests drive it by Spark itself where pyspark is installed, and by a stand-in everywhere."""
 
     knows_places = knows_order = False
-
-    def __init__(self, frame: Any) -> None:
-        self.frame = frame
-
-    @property
-    def columns(self) -> list[Any]:
-        return list(self.frame.columns)
 
     @cached_property
     def n_rows(self) -> int:

@@ -51,9 +51,7 @@ class ParquetRows(RowSource):
     @cached_property
     def knows_places(self) -> bool:
         """Not of files whose folders, or names beside their numbers, may say what their rows have in a column.
-
-        A record with another value lies in another file there, and moves the rows behind it in both.
-        """
+        A record with another value lies in another file there, and moves the rows behind it in both."""
         paths = [PurePosixPath(fragment.path) for fragment in self._files() if hasattr(fragment, "path")]
         declared = (pyarrow.dataset.get_partition_keys(fragment.partition_expression) for fragment in self._files())
         return self._lie_in_one_folder(paths) and _are_numbered(paths) and not any(declared)

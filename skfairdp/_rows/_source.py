@@ -82,9 +82,7 @@ class Spill:
 
 def stored(pieces: Iterable[Array], n_rows: int, dtype: Any, held: int = HELD, *, writeable: bool = False) -> Array:
     """One array of all pieces, in their order: in memory up to 64 MiB, else mapped from a file without a name.
-
-    **Private**, as :class:`Spill`; the file is gone with the array.
-    """
+    **Private**, as :class:`Spill`; the file is gone with the array."""
     if n_rows * dtype.itemsize <= held:
         return np.concatenate([np.empty(0, dtype), *pieces])
     with tempfile.TemporaryFile() as file:
@@ -217,11 +215,20 @@ class RowSource(ABC):
             return summed((work.use(part, spill.read(part, work.dtype)) for part in parts_left), work.add)
 
 
+class RowsOfFrame(RowSource):
+    """Those of a frame that knows the names of its columns."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    @property
+    def columns(self) -> list[Any]:
+        return list(self.frame.columns)
+
+
 class Tenths:
     """What a bar over rows shows: every tenth of them, one after the other, wherever chunks end.
-
-    Where a chunk ends may follow private cells, as that of a block of text does, which has so many bytes.
-    """
+    Where a chunk ends may follow private cells, as that of a block of text does, which has so many bytes."""
 
     def __init__(self, bar: Any, n_rows: int) -> None:
         self.bar, self.n_rows = bar, n_rows

@@ -107,9 +107,7 @@ class Subjects:
 
     def rows_of_each(self, most: int, rng: Generator) -> Ints:
         """Positions of at most so many rows of each subject, of shape (n, most); -1 where there is none.
-
-        Of more rows some are kept, by a keyed hash of their place among the subject's own: nothing else enters.
-        """
+        Of more rows some are kept, by a keyed hash of their place among the subject's own: nothing else enters."""
         order, sizes = self._in_order
         whose, place = self.of[order], np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         hashes = id_hashes(pd.Series(np.arange(sizes.max(initial=0))), int(rng.integers(2**63 - 1)))

@@ -229,9 +229,7 @@ class _Problem:
 
     def minimum(self, start: Floats, offset: Floats, *, penalty: float, slack: float, iterations: int) -> Floats:
         """Minimise cross-entropy + ridge + penalty/2 · squared distance of (violations + offset) from ±slack.
-
-        The last term bends with the probabilities, so that this is no regression from moments (``fit_softmax``).
-        """
+        The last term bends with the probabilities, so that this is no regression from moments (``fit_softmax``)."""
         truth = np.eye(self.n_classes)[self.codes]
 
         def objective(flat: Floats) -> tuple[float, Floats]:

@@ -44,21 +44,16 @@ class RandomizedGroups:
 
     @classmethod
     def of(
-        cls,
-        epsilon: float,
-        domain: Objects,
-        n_rows: int,
-        *,
-        owner: str,
-        relation: privacy.NeighboringRelation = privacy.NeighboringRelation.REPLACE_ATTRIBUTE,
-        rows_of: str = "",
+        cls, spender: Any, domain: Objects, n_rows: int, relation: privacy.NeighboringRelation, rows_of: str = ""
     ) -> "RandomizedGroups":
-        """For these groups, of which there must be two."""
+        """For these groups, of which there must be two, with the whole epsilon of who spends it."""
         if len(domain) < 2:
             raise ValueError(
-                f"The 'groups' parameter of {owner} must list at least two groups: a single one cannot be randomised."
+                f"The 'groups' parameter of {type(spender).__name__} must list at least two groups: a single one "
+                "cannot be randomised."
             )
-        return cls(RandomizedResponse(epsilon, len(domain), relation=relation), domain, n_rows, relation, rows_of)
+        mechanism = RandomizedResponse(spender.epsilon, len(domain), relation=relation)
+        return cls(mechanism, domain, n_rows, relation, rows_of)
 
     @property
     def event(self) -> privacy.DpEvent:
@@ -143,7 +138,7 @@ class GroupRandomizer(SpendsPrivacy):
         reads = privacy.PublicReads()
         codes, domain = _inputs.read_private_groups(self, None, sensitive_features, n_rows, reads)
         reads.note_number_of_rows(n_rows)
-        plan = RandomizedGroups.of(self.epsilon, domain, n_rows, owner=type(self).__name__)
+        plan = RandomizedGroups.of(self, domain, n_rows, privacy.NeighboringRelation.REPLACE_ATTRIBUTE)
 
         with self._spend(plan, reads) as noise:
             answers = plan.mechanism.release(codes, noise)
@@ -208,7 +203,7 @@ class GroupRandomizer(SpendsPrivacy):
         codes = np.concatenate(list(source.each(partial(_codes, schema, owner, len(domain)))))
         if len(codes) != n_rows:
             raise other_rows(owner)
-        plan = RandomizedGroups.of(self.epsilon, domain, n_rows, owner=owner)
+        plan = RandomizedGroups.of(self, domain, n_rows, privacy.NeighboringRelation.REPLACE_ATTRIBUTE)
 
         with self._spend(plan, reads) as noise:
             answers = plan.mechanism.release(codes, noise).astype(codes.dtype)
@@ -424,10 +419,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         )  # fmt: skip
 
     def _plan(self, data: _inputs.TrainingData) -> RandomizedGroups:
-        return RandomizedGroups.of(
-            self.epsilon, data.domain, data.n_units, owner=type(self).__name__, relation=data.attribute_relation,
-            rows_of=data.rows_of,
-        )  # fmt: skip
+        return RandomizedGroups.of(self, data.domain, data.n_units, data.attribute_relation, data.rows_of)
 
     @answers_as_fitted
     def predict(self, X: ArrayLike) -> Array:

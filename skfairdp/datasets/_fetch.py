@@ -130,12 +130,11 @@ def _from_openml(source: Source, data_home: Folder) -> pd.DataFrame:
             frame = bunch.data.copy()
             if source.openml_columns is not None and len(source.openml_columns) == frame.shape[1]:
                 frame.columns = pd.Index(source.openml_columns)
-            for column in frame.columns:
-                if isinstance(frame[column].dtype, pd.CategoricalDtype):
-                    values = frame[column].astype(object)
-                    numbers = pd.to_numeric(values, errors="coerce")
-                    # OpenML declares some numeric codes as categories; the original files have numbers there.
-                    frame[column] = numbers if bool((numbers.notna() == values.notna()).all()) else values
+            for column in frame.select_dtypes("category").columns:
+                values = frame[column].astype(object)
+                numbers = pd.to_numeric(values, errors="coerce")
+                # OpenML declares some numeric codes as categories; the original files have numbers there.
+                frame[column] = numbers if bool((numbers.notna() == values.notna()).all()) else values
             values = bunch.target.astype(object)
             if source.openml_target_values:
                 values = values.astype(str).map(dict(source.openml_target_values))

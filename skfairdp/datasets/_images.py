@@ -243,12 +243,8 @@ def make_color_mnist(
     """
     owner = "make_color_mnist"
     pixels = _checked_images(images, owner)
-    target, side, n = np.asarray(labels), pixels.shape[1], len(pixels)
-    if target.shape != (n,):
-        raise ValueError(
-            f"The 'labels' parameter of {owner} must have shape ({n},), one per image. "
-            f"Got shape {target.shape} instead."
-        )
+    side, n = pixels.shape[1], len(pixels)
+    target = _one_label_each(labels, n, owner)
     size = side if size is None else _checked_count("size", size, side, "the side of the images", owner)
     n_samples = n if n_samples is None else _checked_count("n_samples", n_samples, n, "the number of images", owner)
     rng = public_generator(random_state)
@@ -347,6 +343,16 @@ def _checked_images(images: ArrayLike, owner: str) -> Array:
             "value a pixel can have."
         )
     return pixels
+
+
+def _one_label_each(labels: ArrayLike, n: int, owner: str) -> Array:
+    target = np.asarray(labels)
+    if target.shape != (n,):
+        raise ValueError(
+            f"The 'labels' parameter of {owner} must have shape ({n},), one per image. "
+            f"Got shape {target.shape} instead."
+        )
+    return target
 
 
 def _checked_count(name: str, value: int, largest: int, what: str, owner: str) -> int:

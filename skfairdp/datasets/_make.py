@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-from skfairdp._typing import Array, ArrayLike, Floats
+from skfairdp._typing import ArrayLike, Floats
 from skfairdp._utils import RandomStateLike, invalid_parameter, public_generator
-from skfairdp.datasets._images import _averaged, _checked_count, _checked_images
+from skfairdp.datasets._images import _averaged, _checked_count, _checked_images, _one_label_each
 
 _OWNER = "make_biased_classification"
 
@@ -285,12 +285,3 @@ def make_class_bias(
     left = public_generator(random_state).permutation(rare)[: max(round(len(rare) / level), 1)]
     kept = np.sort(np.concatenate([np.flatnonzero(target != minority), left]))
     return Bunch(data=pixels[kept], target=target[kept], sensitive_features=target[kept], indices=kept)
-
-
-def _one_label_each(labels: ArrayLike, n: int, owner: str) -> Array:
-    target = np.asarray(labels)
-    if target.shape != (n,):
-        raise ValueError(
-            f"The 'labels' parameter of {owner} must have shape ({n},), one per image. Got {target.shape}."
-        )
-    return target

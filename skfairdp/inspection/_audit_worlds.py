@@ -199,9 +199,7 @@ def seeds_of_noise(estimator: Any) -> list[str]:
 
 def claim_of(model: Any) -> Claim:
     """ε, δ, neighbours and releases as a fitted model states them, in our words or in those of a parameter ``epsilon``.
-
-    A pipeline states what its last step states.
-    """
+    A pipeline states what its last step states."""
     if isinstance(model, Pipeline):
         model = model[-1]
     spent: Any = getattr(model, "privacy_", None)

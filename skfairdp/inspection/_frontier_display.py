@@ -385,8 +385,6 @@ def _pyplot() -> Any:
 
 def _staircase(points: np.ndarray, x_less: bool, y_less: bool) -> np.ndarray:
     """The points that are best in y so far, walking x from good to bad."""
-    if not len(points):
-        return points
     sx, sy = (1 if x_less else -1), (1 if y_less else -1)
     points = points[np.lexsort((sy * points[:, 1], sx * points[:, 0]))]
     best = np.minimum.accumulate(sy * points[:, 1])

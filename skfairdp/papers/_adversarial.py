@@ -49,20 +49,21 @@ class ConvolutionalLayers(BaseEstimator):
     channels: Sequence[int] = (16, 32)
 
 
-def layers_for(hidden: Any, kind: str, n_columns: int, owner: str) -> Any:
+def layers_for(backend: Any, layout: Layout) -> Any:
     """Widths of hidden layers, or the sizes of convolutions for rows of this public shape."""
+    hidden, owner = backend.hidden, type(backend).__name__
     if isinstance(hidden, tuple | list):
         return tuple(hidden)
     from skfairdp._networks import ImageLayers
 
     asked = ConvolutionalLayers() if isinstance(hidden, str) else hidden
-    if kind != "units":
+    if layout.kind != "units":
         raise ValueError(
             f"The 'hidden' parameter of {owner} asks for convolutions, which need images: an array of numbers between "
             "'bounds'. A table has columns of codes; give widths of hidden layers, such as (64, 64)."
         )
     try:
-        return ImageLayers.of(asked.image_shape, asked.channels, n_columns)
+        return ImageLayers.of(asked.image_shape, asked.channels, layout.n_columns)
     except ValueError as error:
         raise ValueError(f"The 'hidden' parameter of {owner} does not fit the rows: {error}") from None
 
@@ -233,7 +234,7 @@ class AdversarialBackend(GeneratorBackend):
         self._validate_params()
         owner = type(self).__name__
         resolve_device(self.device, owner=owner)
-        layers_for(self.hidden, layout.kind, layout.n_columns, owner)
+        layers_for(self, layout)
         given = [name for name in ("sampling", "normalization") if getattr(self, name) is not None]
         if layout.balance is None and given:
             raise ValueError(
@@ -300,6 +301,8 @@ class AdversarialPlan(BackendPlan):
         return (*(["counts of missing values"] if self.layout.n_nullable else []), *self.released_answers)
 
     def release(self, rows: Rows, scale: float, noise: privacy.NoiseSource, rng: Generator) -> "NetworkModel":
+        from skfairdp._networks import AdversarialTraining
+
         rows, missing = rows.at_their_places(self.layout.n_rows), self.missing_at(scale)
         if missing is not None:  # none is sampled in columns whose released counts show none
             places = [(j, rows.n_codes[j] - 2) for j, nullable in enumerate(rows.nullable) if nullable]
@@ -309,7 +312,8 @@ class AdversarialPlan(BackendPlan):
             for (j, code), some in zip(places, shown, strict=True):
                 sampled[j][code] = some
             rows = replace(rows, sampled=tuple(sampled))
-        training = self._training(rows, self._parts(rows, rng), rng)
+        parts, hidden = self._parts(rows, rng), layers_for(self.backend, self.layout)
+        training = AdversarialTraining(rows, parts, hidden, self.backend, loss=self.loss, rng=rng)
         with np.errstate(all="ignore"):  # whether an answer overflows is private; all that leaves is finite
             self.run(training, scale, noise, rng)
         return NetworkModel(training.finished())
@@ -322,6 +326,8 @@ class AdversarialPlan(BackendPlan):
         return progress_bar(range(self.backend.n_steps), desc="releases", verbose=self.backend.verbose)
 
     def _parts(self, rows: Rows, rng: Generator) -> TeacherParts:
+        from skfairdp._networks import as_features
+
         rates: Floats = rows.rates.ravel()
         if self.backend.sampling == "by_group":  # a teacher's group follows its number: nothing private moves a row
             rates = (np.eye(len(rows.rates))[:, :, None] * rows.rates).reshape(len(rows.rates), -1)
@@ -329,29 +335,8 @@ class AdversarialPlan(BackendPlan):
         how |= {"sampling": self.backend.sampling or "importance", "normalization": self.backend.normalization or "N1"}
         if not self.layout.groups_known:
             told = {"public": rows.public, "features": rows.values}
-            how |= {name: _as_features(values, rows.n_codes) for name, values in told.items()}
+            how |= {name: as_features(values, rows.n_codes) for name, values in told.items()}
         return TeacherParts(rows.cells, rates, self.backend.n_teachers, rng, **how)
-
-    def _training(self, rows: Rows, parts: TeacherParts, rng: Generator) -> Any:
-        from skfairdp._networks import AdversarialTraining
-
-        backend, owner = self.backend, type(self.backend).__name__
-        sampled = np.concatenate(rows.sampled) if rows.n_codes else np.zeros(0, dtype=bool)
-        private = rows.values, rows.cells, rows.rates.ravel(), rows.n_codes, sampled, parts.batch, backend.n_teachers
-        hidden = layers_for(backend.hidden, self.layout.kind, self.layout.n_columns, owner)
-        own = ("latent", "lr", "teacher_lr", "batch_size", "teacher_steps", "device")
-        how: dict[str, Any] = {"loss": self.loss, "gold": backend.teacher_loss == "gold", "owner": owner, "rng": rng}
-        how |= {name: getattr(backend, name) for name in own}
-        return AdversarialTraining(*private, weights=parts.loss_weights, hidden=hidden, **how)
-
-
-def _as_features(values: Any, n_codes: tuple[int, ...]) -> Floats:
-    """Rows for a linear classifier: codes one-hot, units as they are."""
-    if not n_codes:
-        return np.asarray(values, dtype=np.float64)
-    out = np.zeros((len(values), sum(n_codes)))
-    np.put_along_axis(out, values + np.cumsum([0, *n_codes[:-1]]), 1.0, axis=1)
-    return out
 
 
 class NetworkModel(PlainState, Model):
@@ -362,33 +347,6 @@ class NetworkModel(PlainState, Model):
 
     def sample(self, cells: Ints, rng: Generator) -> Array:
         return np.asarray(self.net.rows(cells, rng))
-
-
-@dataclass(frozen=True)
-class MajorityBits:
-    """PATE-GAN: for each generated row one bit, whether most teachers take it for real, ``n₁ + N(0, σ²) ≥ k/2``.
-
-    One record changes one teacher, hence one vote of n₁: sensitivity 1 for each bit.
-    """
-
-    n_teachers: int
-    sigma: float
-    relation: privacy.NeighboringRelation = RELATION
-
-    @property
-    def _bit(self) -> privacy.NoisyThreshold:
-        return privacy.NoisyThreshold(
-            self.sigma, n_teachers=self.n_teachers, threshold=self.n_teachers / 2, relation=self.relation
-        )
-
-    @property
-    def event(self) -> privacy.DpEvent:
-        """One bit."""
-        return self._bit.event
-
-    def release(self, votes: Ints, source: privacy.NoiseSource) -> Bools:
-        """A bit for each entry of ``votes`` (numbers of teachers that say "real")."""
-        return self._bit.release_each(votes, source)
 
 
 @dataclass(frozen=True)

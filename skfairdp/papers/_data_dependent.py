@@ -221,9 +221,7 @@ def _log_q0(sigma: float, order: float) -> float:
 
 def _one_vote(log_q: Floats, sigma: float, n_classes: int, direction: int) -> Floats:
     """Log of B_U (direction +1) or B_L (-1): the largest or smallest q after one vote moved.
-
-    Each gap to the plurality moves by at most 2; the extreme, by concavity, has all gaps equal.
-    """
+    Each gap to the plurality moves by at most 2; the extreme, by concavity, has all gaps equal."""
     others = math.log(n_classes - 1)
     return np.minimum(others + log_ndtr(ndtri_exp(log_q - others) + direction * math.sqrt(2.0) / sigma), 0.0)
 

@@ -326,7 +326,7 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
             if plan.scaling is not None:
                 plan.scaling.settle(network.scales, counted.X, noise)
             rule: Any = method.rule(plan, counted, noise)
-            step = FairClippingStep.of(plan.step, rule)
+            step = FairClippingStep(**vars(plan.step), rule=rule)
             how: dict[str, Any] = {"groups": groups, "of_each": of_each, "verbose": self.verbose}
             module = network.trained(data.X, data.y, step, noise, **how)
             if plan.look is not None:

@@ -17,15 +17,17 @@ from skfairdp._tables import Layout
 from skfairdp._typing import Floats
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.papers import _adversarial
-from skfairdp.privacy import DpEvent, NoiseSource, compose, repeat
+from skfairdp.privacy import DpEvent, NoiseSource, NoisyThreshold, compose, repeat
 
 _REMEMBERED = 10  # rounds of PATE-GAN: rows made long ago say little about those that the generator makes now
 _THRESHOLD_SHARE = 0.2  # of G-PATE's squared cost
 
 
 class PATEGANPlan(_adversarial.AdversarialPlan):
-    def mechanism_at(self, scale: float) -> _adversarial.MajorityBits:
-        return _adversarial.MajorityBits(self.backend.n_teachers, scale * self.n_answers**0.5, self.layout.relation)
+    def mechanism_at(self, scale: float) -> NoisyThreshold:
+        # one bit for each generated row, whether most teachers take it for real: one record changes one vote
+        n, sigma = self.backend.n_teachers, scale * self.n_answers**0.5
+        return NoisyThreshold(sigma, n_teachers=n, threshold=n / 2, relation=self.layout.relation)
 
     @property
     def released_answers(self) -> tuple[str, ...]:
@@ -38,7 +40,7 @@ class PATEGANPlan(_adversarial.AdversarialPlan):
             training.teach()
             _, shown = training.fakes(self.backend.batch_size)
             asked.append(shown.detach())
-            answers.append(mechanism.release(training.votes(shown), noise))
+            answers.append(mechanism.release_each(training.votes(shown), noise))
             training.follow_student(asked[-_REMEMBERED:], np.concatenate(answers[-_REMEMBERED:]), **steps)
 
 

@@ -171,12 +171,16 @@ def edges_from(histogram: Floats, n_bins: int, *, by_doubt: bool = False) -> Flo
     if by_doubt:
         middles = (np.arange(GRID) + 0.5) / GRID
         rows = rows * np.sqrt(middles * (1 - middles))
-    seen = np.cumsum(rows)
-    wanted = np.arange(1, n_bins) / n_bins * max(float(seen[-1]), 1e-9)
-    ends = np.searchsorted(seen, wanted) + 1
+    ends = even_places(rows, n_bins) + 1
     ends[np.abs(ends - GRID // 2).argmin()] = GRID // 2  # the nearest one
     ends = np.unique(ends)
     return ends[ends < GRID] / GRID
+
+
+def even_places(rows: Floats, n_parts: int) -> Ints:
+    """Where to cut counts of rows in the order of their cells, for parts of as many rows each."""
+    seen = np.cumsum(rows)
+    return np.searchsorted(seen, np.arange(1, n_parts) / n_parts * max(float(seen[-1]), 1e-9))
 
 
 def bins_of(scores: Floats, edges: Floats) -> Ints:

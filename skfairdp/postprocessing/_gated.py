@@ -29,9 +29,7 @@ def asked_of_labels(constraints: Any) -> tuple[RateParity | RateBound, ...]:
 
 def warn_of_noise(constraints: Any, min_count: int, amounts_within: float | None) -> None:
     """Say so where the gaps with which constraints, or γ of amounts, come into force are the noise of few rows.
-
-    Two shares of M rows each differ by about 1/√(2M) in groups that are alike, where the share is a half.
-    """
+    Two shares of M rows each differ by about 1/√(2M) in groups that are alike, where the share is a half."""
     bounds = [one.factor_and_slack[1] for one in asked_of_labels(constraints) if isinstance(one, RateParity)]
     rates, rows = ("rates", "labels") if amounts_within is None else ("shares of amounts", "answers")
     bounds += [] if amounts_within is None else [amounts_within]

@@ -15,7 +15,7 @@ from skfairdp._transport import FOR_TABLE, Transport, TransportPlan, ends_of
 from skfairdp._typing import Bools, Floats, Ints
 from skfairdp._usefulness import DOUBTFUL, default_net, gradient_noise
 from skfairdp._utils import PlainState, RandomStateLike, child_seeds, public_generator
-from skfairdp.postprocessing._bins import FOR_SIZES, GRID, HOPELESS, ROWS_BY_KIND, BinsPlan, RowsAside
+from skfairdp.postprocessing._bins import FOR_SIZES, GRID, HOPELESS, ROWS_BY_KIND, BinsPlan, RowsAside, even_places
 from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, compose
 from skfairdp.schema import Schema
 
@@ -193,9 +193,7 @@ Plan = TypeVar("Plan", BinsPlan, GuessedTransportPlan)
 
 class GroupGuess(PlainState):
     """The kind of a row: the group that its features speak for most, beside how large groups are, and how clearly.
-
-    Released, as the network and the sizes are.
-    """
+    Released, as the network and the sizes are."""
 
     def __init__(self, module: Any, sizes: Floats, ends: Floats) -> None:
         self.module, self.sizes = module, np.maximum(sizes, max(float(sizes.sum()), 1.0) / (100 * len(sizes)))
@@ -318,17 +316,10 @@ def guessed_kinds(
     levels = expit(np.linspace(logit(1 / n_groups), logit(_CLEAREST), GRID)[1:])
     fine = GroupGuess(module, sizes, np.tile(levels, (n_groups, 1))).kinds_of(units.X, places)
     found = plan.clearness.release(np.bincount(fine[~held], minlength=n_groups * GRID), noise).reshape(n_groups, GRID)
-    ends = np.stack([_even_ends(line, n_ranges) for line in found])
+    ends = np.stack([even_places(np.maximum(line, 0.0), n_ranges) for line in found]).clip(max=GRID - 2)
     groups, cells = np.divmod(fine, GRID)
     kinds = n_ranges * groups + (cells[:, None] > ends[groups]).sum(axis=1)
     return GroupGuess(module, sizes, levels[ends]), kinds
-
-
-def _even_ends(noisy: Floats, n_ranges: int) -> Ints:
-    """Last cells of ranges, but for the last one, that hold about as many rows each."""
-    seen = np.cumsum(np.maximum(noisy, 0.0))
-    wanted = np.arange(1, n_ranges) / n_ranges * max(float(seen[-1]), 1e-9)
-    return np.minimum(np.searchsorted(seen, wanted), len(noisy) - 2)
 
 
 def _with_tables(event: DpEvent, scaling: Scaling | None) -> DpEvent:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -43,9 +44,7 @@ class CalibrationRows:
 
 class TradeOff:
     """Keeps the best set of predictions it was offered; the unchanged ones are the first.
-
-    No candidate is kept whose gap is above that of the unchanged predictions, so the gap never rises.
-    """
+    No candidate is kept whose gap is above that of the unchanged predictions, so the gap never rises."""
 
     def __init__(
         self, rows: CalibrationRows, utility: Floats, *, gap_weight: float, gamma: float | None, disparity: str
@@ -64,10 +63,9 @@ class TradeOff:
         """Whether nothing is asked for that the best predictions so far do not give: further search would be idle."""
         return (self.gap_weight == 0 or self.gap_before == 0) if self.gamma is None else self._best[0] == 0.0
 
-    def keep(self, codes: Ints, gap: float | None = None) -> bool:
-        """Say whether these predictions are better than all before them; the caller then stores what made them.
-        ``gap`` is their largest disparity, where the caller has it already."""
-        gap = self.gap_of(codes) if gap is None else gap
+    def keep(self, codes: Ints) -> bool:
+        """Say whether these predictions are better than all before them; the caller then stores what made them."""
+        gap = self.gap_of(codes)
         if gap > self.gap_before:
             return False
         rank = self._rank(codes, gap)
@@ -223,20 +221,16 @@ def search_multipliers(trade_off: TradeOff, contrasts: Floats) -> Floats:
             break
         for t in range(_STEPS):
             codes = (trade_off.utility - contrasts @ multipliers).argmax(axis=1)
-            table = tally(trade_off.groups, codes, trade_off.shape)
-            disparity = disparities(table)
-            kind = trade_off.disparity
-            gap = float(disparity.max()) if kind == "others" else largest_disparity(table, kind)
-            if multipliers.any() and trade_off.keep(codes, gap):
+            if multipliers.any() and trade_off.keep(codes):
                 best = multipliers
+            disparity = disparities(tally(trade_off.groups, codes, trade_off.shape))
             multipliers = np.maximum(0.0, multipliers + rate / np.sqrt(1 + t) * (disparity - target))
     return best
 
 
 def _targets(gap: float, gamma: float | None) -> Floats:
-    if gamma is None or gamma >= gap:
-        return np.linspace(gap, 0.0, _LEVELS + 1)[1:]
-    return np.concatenate([np.linspace(gap, gamma, _LEVELS + 1)[1:], np.linspace(gamma, 0.0, _LEVELS + 1)[1:]])
+    ends = (gap, 0.0) if gamma is None or gamma >= gap else (gap, gamma, 0.0)
+    return np.concatenate([np.linspace(high, low, _LEVELS + 1)[1:] for high, low in pairwise(ends)])
 
 
 def own_threshold(utility: Floats, before: Ints) -> Floats:

@@ -25,13 +25,12 @@ PLACES = {
     "_transport": "Transport TransportPlan",
     "_row_wise": "BLOCK NO_CLASS known_row_wise row_wise_predictions",
     "_rows": (
-        "FoldRows FoldRule PartWork Spill SubjectFolds Subjects check_free_disk even_tables fold_sizes opened "
-        "row_hashes"
+        "FoldRows FoldRule PartWork SubjectFolds Subjects check_free_disk even_tables fold_sizes opened row_hashes"
     ),
     "_rows._keyed": "id_hashes",
     "_rows._dask": "DaskRows",
     "_rows._parquet": "ParquetRows",
-    "_rows._source": "Chunk RowSource",
+    "_rows._source": "Chunk RowSource Spill",
     "_rows._opened": "FrameRows SparkRows",
     "gradient._dpsgd": "MajorityBaselineTest",
     "_tables._interactions": "InteractionModel Levels Surprise sets_of",
@@ -55,7 +54,7 @@ PLACES = {
     "fairness._constraints": "project_to_bounds ConstraintColumn",
     "fairness._gate_stream": "TOLERANCE",
     "papers._adversarial": (
-        "AdversarialPlan BinnedGradients CountsOfRows MajorityBits MeanGradient SanitisedGradient TopSigns "
+        "AdversarialPlan BinnedGradients CountsOfRows MeanGradient SanitisedGradient TopSigns "
         "TeacherParts density_ratios importance_weights normalized"
     ),
     "generative._group_rates": "fair_label_rates given_label_rates target_rates tilted_label_rates",

@@ -1,19 +1,27 @@
 """What leaves teachers of generative networks: accounting vectors, scales of noise, sensitivities."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from skfairdp.papers import _adversarial as releases
-from skfairdp.privacy import NoiseSource, calibrate_noise, epsilon_of, gdp_epsilon, gdp_mu, repeat
+from skfairdp.privacy import NeighboringRelation, NoiseSource, calibrate_noise, epsilon_of, gdp_epsilon, gdp_mu, repeat
+from tests._tools.inside import PATEGANPlan
+
+
+def bits_of_pate_gan(sigma):
+    """What a round of one row releases, by 100 teachers."""
+    backend = SimpleNamespace(n_teachers=100, n_steps=1, batch_size=1)
+    return PATEGANPlan(backend, SimpleNamespace(relation=NeighboringRelation.REPLACE_ONE)).mechanism_at(sigma)
 
 
 @pytest.mark.parametrize(
     ("queries", "sigma", "epsilon"), [(6400, 100, 3.386933), (6400, 200, 1.554982), (1000, 50, 2.594383)]
 )
 def test_bits_of_pate_gan_cost_at_most_the_gaussian_figure(queries, sigma, epsilon):
-    event = repeat(releases.MajorityBits(100, float(sigma)).event, queries)
+    event = repeat(bits_of_pate_gan(float(sigma)).event, queries)
     assert epsilon_of(event, 1e-5, accountant="gdp") == pytest.approx(epsilon, rel=1e-5)
     assert 0.6 * epsilon < epsilon_of(event, 1e-5) < epsilon  # exact for bits, hence less
 
@@ -106,7 +114,7 @@ def test_the_mean_of_all_discriminators_has_less_noise_than_one_that_is_drawn(ep
 def test_noise_of_signs_bits_and_bins_has_the_declared_scale():
     signs = releases.TopSigns(9, 5.0).release(np.zeros(20_000), NoiseSource(0), least=5.0)
     assert np.mean(signs == 0) == pytest.approx(0.6827, abs=0.01)
-    bits = releases.MajorityBits(100, 10.0).release(np.full(20_000, 40), NoiseSource(0))
+    bits = bits_of_pate_gan(10.0).release_each(np.full(20_000, 40), NoiseSource(0))
     assert bits.mean() == pytest.approx(0.1587, abs=0.01)
     counts = np.tile([10, 0], (20_000, 1, 1))
     winners, answered = releases.BinnedGradients(1, 8.0, 10.0).release(counts, NoiseSource(0), threshold=18.0)

@@ -12,7 +12,7 @@ from skfairdp._tables import _columns
 from skfairdp.generative import PFGuardGenerator, SyntheticDataClassifier, _table_codec as _codec
 from skfairdp.metrics import _synthetic
 from skfairdp.papers import _adversarial as gan, _adversarial as samplers
-from skfairdp.privacy import GaussianMechanism, ReplaceSampledGaussian, calibrate_noise, repeat
+from skfairdp.privacy import GaussianMechanism, NoisyThreshold, ReplaceSampledGaussian, calibrate_noise, repeat
 from tests._tools.inside import (
     AdversarialPlan,
     AdversarialTraining,
@@ -24,7 +24,6 @@ from tests._tools.inside import (
     CountsOfRows,
     Form,
     GeneratorPlan,
-    MajorityBits,
     MarginalsPlan,
     MeanGradient,
     PATEGANPlan,
@@ -78,7 +77,7 @@ def exclusive_or_in_the_noise_of_the_tables(patch):
 @mutant
 def noise_on_labels_in_place_of_votes(patch):
     """Found: exact majorities, and noise on the labels they are compared with. Right: noise on the count of votes."""
-    patch.setattr(MajorityBits, "release", lambda self, votes, source: np.asarray(votes) >= self.n_teachers / 2)
+    patch.setattr(NoisyThreshold, "release_each", lambda self, votes, source: np.asarray(votes) >= self.threshold)
 
 
 @mutant

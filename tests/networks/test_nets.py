@@ -73,7 +73,7 @@ def test_a_skorch_net_keeps_what_it_is_configured_with():
     net = NeuralNetClassifier(
         TwoLayers, module__hidden=5, lr=0.3, batch_size=9, max_epochs=2, optimizer=torch.optim.Adam, optimizer__eps=0.5
     )
-    found = read(net, lr=7.0, batch_size=99, optimizer_options={"momentum": 0.9})
+    found = read(net, lr=7.0, batch_size=99)
     assert (found.lr, found.batch_size, found.max_epochs) == (0.3, 9, 2)
     assert found.optimizer is torch.optim.Adam
     assert found.optimizer_options == {"eps": 0.5}
@@ -85,9 +85,9 @@ def test_what_a_net_leaves_none_is_the_choice_of_the_estimator():
     net = NeuralNetClassifier(
         MLP, lr=None, batch_size=None, max_epochs=None, optimizer=None, optimizer__weight_decay=0.1
     )
-    found = read(net, lr=0.7, batch_size=33, max_epochs=None, optimizer_options={"momentum": 0.9})
+    found = read(net, lr=0.7, batch_size=33, max_epochs=None)
     assert (found.lr, found.batch_size, found.max_epochs, found.optimizer) == (0.7, 33, None, torch.optim.SGD)
-    assert found.optimizer_options == {"momentum": 0.9, "weight_decay": 0.1}
+    assert found.optimizer_options == {"weight_decay": 0.1}
 
 
 def test_how_many_iterates_are_averaged_is_a_setting_of_the_optimizer_where_an_estimator_averages_them():

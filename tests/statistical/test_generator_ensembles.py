@@ -15,12 +15,11 @@ from sklearn.base import clone
 from skfairdp import PFGuardGenerator
 from skfairdp.generative import TableCodec
 from skfairdp.papers import DataLensBackend, GPATEBackend, GSWGANBackend, PATEGANBackend
-from skfairdp.privacy import GaussianMechanism, flatten
+from skfairdp.privacy import GaussianMechanism, NoisyThreshold, flatten
 from tests._tools.inside import (
     AdversarialTraining,
     BinnedGradients,
     CountsOfRows,
-    MajorityBits,
     MeanGradient,
     SanitisedGradient,
     TeacherParts,
@@ -118,7 +117,7 @@ def watched(drawn=0):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GaussianMechanism, "release", groups)
-        patch.setattr(MajorityBits, "release", bits)
+        patch.setattr(NoisyThreshold, "release_each", bits)
         patch.setattr(SanitisedGradient, "release", gradient)
         patch.setattr(MeanGradient, "release", mean)
         patch.setattr(CountsOfRows, "release", counts)
