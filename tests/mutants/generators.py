@@ -77,7 +77,11 @@ def exclusive_or_in_the_noise_of_the_tables(patch):
 @mutant
 def noise_on_labels_in_place_of_votes(patch):
     """Found: exact majorities, and noise on the labels they are compared with. Right: noise on the count of votes."""
-    patch.setattr(NoisyThreshold, "release_each", lambda self, votes, source: np.asarray(votes) >= self.threshold)
+    patch.setattr(
+        NoisyThreshold,
+        "release_each",
+        lambda self, largest_counts, source: np.asarray(largest_counts) >= self.threshold,
+    )
 
 
 @mutant
