@@ -453,13 +453,18 @@ class NoisyParityEstimate:
         shape = self.n_groups, self.n_classes
         counts = np.sum([[tally(of, codes, shape) for codes in answered] for of, answered in answers], axis=0)
         noisy = self.mechanism.release(counts.ravel(), noise).reshape(counts.shape)
-        # Released values only from here on.
-        sampled = asked.public
-        expected = np.stack([tally(sampled.groups, codes, shape) for codes in student.answers_at_levels(sampled.X)])
-        rates, errors, shares = corrected(noisy, expected.astype(float), self.mechanism.sigma)
-        weights = comparisons(shares, student.disparity)
-        gaps = [likely_gap(*level, weights) for level in zip(rates, errors, strict=True)]
-        return student.with_gaps(gaps, *counts_of_levels(noisy, self.mechanism.sigma))
+        return seen_at_levels(student, asked.public, student.disparity, noisy, self.mechanism.sigma)
+
+
+def seen_at_levels(student: Any, sampled: Any, disparity: str, noisy: Array, sigma: float) -> Any:
+    """The student with gaps of this kind at its levels, by released counts of its answers."""
+    shape = noisy.shape[1:]
+    expected = np.stack([tally(sampled.groups, codes, shape) for codes in student.answers_at_levels(sampled.X)])
+    rates, errors, shares = corrected(noisy, expected.astype(float), sigma)
+    gaps = [likely_gap(*level, comparisons(shares, disparity)) for level in zip(rates, errors, strict=True)]
+    found = student.with_gaps(gaps, *counts_of_levels(noisy, sigma))
+    found.disparity, found._released = disparity, (noisy, sigma)
+    return found
 
 
 def corrected(noisy: Array, expected: Array, sigma: float) -> tuple[Array, Array, Array]:

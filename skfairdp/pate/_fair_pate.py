@@ -282,7 +282,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
 
     def _learn(self, judged: tuple[Any, Judgement] | None = None) -> "FairPATEClassifier":
         """Label, gate, teach the student, measure: post-processing of released votes and public rows."""
-        lessons = self._lessons
+        lessons = self._lessons = self._lessons.comparing(self._held_to(len(self.classes_))[1])
         labels = self._labels(lessons)
         taught = self._teach(lessons, labels) if judged is None else judged[0]
         student = fall_back_to_majority(taught, lessons, self.classes_, type(self).__name__, self._teach)

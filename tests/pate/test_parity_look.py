@@ -197,3 +197,27 @@ def test_a_private_group_that_no_public_row_is_in_is_refused_before_anything_is_
     with pytest.raises(ValueError, match="sensitive_features of FairPATEClassifier holds a value that is not in"):
         model.fit(X[200:], y[200:], sensitive_features=groups[200:] + 1, X_public=PublicData(X[:200], groups[:200]))
     assert not ledger.entries
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_refit_that_compares_groups_otherwise_is_held_to_that_gap_and_states_it(given):
+    rng = np.random.default_rng(0)
+    groups = rng.choice(3, 12_000, p=[0.6, 0.3, 0.1])
+    X = rng.normal(size=(12_000, 4))
+    X[:, 1] += np.array([0.0, 0.5, 1.5])[groups]
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=12_000) > 0.5).astype(int)
+    public, private = PublicData(X[:2000], groups[:2000]), slice(2000, None)
+    more = {"sensitive_features": groups[private]} if given else {}
+
+    def fitted(**parameters):
+        known = {"classes": [0, 1], "ledger": PrivacyLedger(), "random_state": 0}
+        with recording_noise(entropy=0):
+            model = FairPATEClassifier(epsilon=3.0, gamma=0.1, **known, **parameters)
+            return model.fit(X[private], y[private], X_public=public, **more)
+
+    model, asked = fitted(), fitted(gate=VoteGate(disparity="between"))
+    other = model.refit(gate=VoteGate(disparity="between"))
+    assert looks(model) is given and other.student_gap_ == pytest.approx(asked.student_gap_, abs=1e-12)
+    assert other.student_gap_ <= 0.1 and other.gap_bound_ == pytest.approx(asked.gap_bound_)
+    np.testing.assert_array_equal(other.predict(X), asked.predict(X))
+    assert other.refit(gate=VoteGate()).student_gap_ == model.student_gap_
