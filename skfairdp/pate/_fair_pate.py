@@ -230,11 +230,11 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
                 denoiser = plan.look.release(lessons.denoiser, seen.X, seen.groups, asked, noise)
                 lessons = replace(lessons, denoiser=denoiser)
 
-        if asked.limits is not None:
-            self._warn_of_small_groups(asked.public, asked.n_small_groups)
         self.n_teachers_, self.n_queries_ = plan.votes.n_teachers, plan.votes.n_queries
         self._lessons, self._looked = lessons, judged
         with training.note_votes_are_released("; refit(student=...) trains another from them"):
+            if asked.limits is not None:
+                self._warn_of_small_groups(asked.public, asked.n_small_groups)
             return self._learn(judged)
 
     def _read(self, X: Any, y: Any, **given: Any) -> TrainingData:
