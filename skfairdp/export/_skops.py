@@ -37,7 +37,7 @@ def trusted_types() -> list[str]:
 
     None of them runs code of a file. To trust every name that begins with "skfairdp." would: a file could then call
     any function of the library. Classes of your own inside a model, such as a torch module, are not listed, nor are
-    scikit-learn's boosted trees: skops says what trusting these risks.
+    trees of scikit-learn: skops says what trusting these risks.
 
     Returns
     -------
