@@ -149,7 +149,7 @@ class StudentTrainingSet(QuerySet):
         if self.votes.shares is None or getattr(known, "disparity", None) == disparity:
             return self
         if getattr(known, "_released", None) is not None:
-            return replace(self, denoiser=seen_at_levels(known, self.public, disparity, *known._released))
+            return replace(self, denoiser=seen_at_levels(known, self, disparity, *known._released))
         denoiser = self.teach(SoftLabelStudent(disparity=disparity), np.zeros(len(self.queries), dtype=np.int64))
         if self.told is not None and self.limits is None and self.groups is not None:
             denoiser = shrink_gaps(denoiser, self.public)
