@@ -1,5 +1,7 @@
 """Bad input to PATE and FairPATE: a clear error before anything is spent (what it says: test_error_messages.py)."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -441,3 +443,14 @@ def test_rows_in_chunks_are_refused_with_the_call_that_gathers_them(rows, tmp_pa
                 call(rows_in_chunks)
     with pytest.raises(ValueError, match=r"rows\.csv is no Parquet file.*pandas\.read_csv"):
         PATEClassifier(schema=schema).fit(str(tmp_path / "rows.csv"), X_public=features[:50] + 0.5)
+
+
+def test_a_warning_of_small_groups_that_is_an_error_leaves_the_paid_votes_usable(rows):
+    ledger, gate = PrivacyLedger(), VoteGate(min_count=10**6)
+    model = FairPATEClassifier(epsilon=8.0, classes=[0, 1], groups=[0, 1], gate=gate, random_state=0, ledger=ledger)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "The smallest group")
+        with pytest.raises(FairnessWarning) as caught:
+            model.fit(rows.X, rows.y, sensitive_features=rows.groups)
+    assert "refit(student=...)" in caught.value.__notes__[0]
+    assert model.refit(gate=VoteGate()).student_gap_ < 1 and len(ledger.entries) == 1

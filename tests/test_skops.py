@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from skfairdp import FairDPSGDClassifier, PATEClassifier, PrivacyLedger, PublicData, PublicPreprocessor, Schema
+from skfairdp.datasets import make_biased_classification
 from skfairdp.export import trusted_types
 from skfairdp.gradient import mlp
 from skfairdp.privacy import held_by
@@ -68,6 +69,12 @@ def test_what_is_loaded_is_what_was_saved(entry, again):
         answers = entry.probe(loaded, rows)
         for name, answer in entry.probe(saved, rows).items():
             np.testing.assert_array_equal(np.asarray(answers[name]), np.asarray(answer))
+
+
+def test_a_model_of_sums_of_few_rows_is_read_as_it_was(again):
+    X, y, _ = make_biased_classification(1300, n_features=4, random_state=0)
+    model = PATEClassifier(classes=[0, 1], random_state=0).fit(X[300:], y[300:], X_public=X[:300])
+    np.testing.assert_array_equal(again(model).predict_proba(X), model.predict_proba(X))
 
 
 def test_a_statement_is_read_as_it_was(again):

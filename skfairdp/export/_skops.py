@@ -21,11 +21,12 @@ _INSIDE = """
     generative._group_rates.AdmissibleLabels generative._group_rates.CodeFeatures
     generative._group_rates.ModelBySums generative._table_codec.TableEncoder generative._table_codec.UnitEncoder
     generative._usefulness.TableForecast lagrangian._perceptron.Perceptron papers._adversarial.NetworkModel
-    pate._constrained_student.BlindRule pate._sfpate_student.NetworkStudent pate._soft_label_student.HingeFeatures
-    pate._student_training.ConstantStudent pate._student_training.StudentTrainingSet pate._votes.ReleasedVotes
-    postprocessing._constrained.BinAnswers postprocessing._thresholding.CalibratedModel
-    postprocessing._gated.LaterLabels postprocessing._group_guess.GroupGuess
-    postprocessing._group_guess.GuessedTransport postprocessing._thresholding.MovedThresholds
+    pate._constrained_student.BlindRule pate._query_plan.SumsForecast pate._sfpate_student.NetworkStudent
+    pate._soft_label_student.HingeFeatures pate._student_training.ConstantStudent
+    pate._student_training.StudentTrainingSet pate._votes.ReleasedVotes postprocessing._constrained.BinAnswers
+    postprocessing._thresholding.CalibratedModel postprocessing._gated.LaterLabels
+    postprocessing._group_guess.GroupGuess postprocessing._group_guess.GuessedTransport
+    postprocessing._thresholding.MovedThresholds
     privacy._mechanisms.RandomizedResponse privacy._report.NeighboringRelation privacy._report.PerformedRelease
     privacy._report.PrivacySpent privacy._statement.PrivacyStatement schema._columns.PlainPaid schema._schema.Schema
 """
@@ -36,7 +37,7 @@ def trusted_types() -> list[str]:
 
     None of them runs code of a file. To trust every name that begins with "skfairdp." would: a file could then call
     any function of the library. Classes of your own inside a model, such as a torch module, are not listed, nor are
-    scikit-learn's boosted trees: skops says what trusting these risks.
+    trees of scikit-learn: skops says what trusting these risks.
 
     Returns
     -------

@@ -453,13 +453,33 @@ class NoisyParityEstimate:
         shape = self.n_groups, self.n_classes
         counts = np.sum([[tally(of, codes, shape) for codes in answered] for of, answered in answers], axis=0)
         noisy = self.mechanism.release(counts.ravel(), noise).reshape(counts.shape)
-        # Released values only from here on.
-        sampled = asked.public
-        expected = np.stack([tally(sampled.groups, codes, shape) for codes in student.answers_at_levels(sampled.X)])
-        rates, errors, shares = corrected(noisy, expected.astype(float), self.mechanism.sigma)
-        weights = comparisons(shares, student.disparity)
-        gaps = [likely_gap(*level, weights) for level in zip(rates, errors, strict=True)]
-        return student.with_gaps(gaps, *counts_of_levels(noisy, self.mechanism.sigma))
+        return seen_at_levels(student, asked, student.disparity, noisy, self.mechanism.sigma)
+
+
+def seen_at_levels(student: Any, asked: Any, disparity: str, noisy: Array, sigma: float) -> Any:
+    """The student with gaps of this kind at its levels, by released counts of its answers."""
+    shape, sampled, told = noisy.shape[1:], asked.public, counts_of_levels(noisy, sigma)
+    tables = [tally(sampled.groups, codes, shape) for codes in student.answers_at_levels(sampled.X)]
+    expected = np.stack(tables).astype(float)
+    known = corrected(noisy, expected, sigma) if asked.limits is not None else beside_public_rows(*told, expected)
+    gaps = [likely_gap(*level, comparisons(known[2], disparity)) for level in zip(*known[:2], strict=True)]
+    found = student.with_gaps(gaps, *told)
+    found.disparity, found._released = disparity, (noisy, sigma)
+    return found
+
+
+def beside_public_rows(counts: Array, noise: Array, public: Array) -> tuple[Array, Array, Array]:
+    """Rates by level, group and class, their errors, and group sizes: by noisy counts and few public rows, either by
+    the inverse of its variance. Which of these is answered otherwise at a level is chance, which no line follows."""
+    hits, n_classes = np.maximum(counts, 0.0), counts.shape[2]
+    sizes, n_public = np.maximum(hits.sum(axis=2, keepdims=True), 1.0), public.sum(axis=2, keepdims=True) + 1.0
+    rates, before = hits / sizes, (public + 1 / n_classes) / n_public
+    of_noise = np.square(noise / sizes) * (np.square(1 - rates) + (n_classes - 1) * np.square(rates))
+    of_rows = APART**2 + before * (1 - before) / n_public
+    trusted = of_rows / (of_rows + of_noise)
+    rates = before + trusted * (rates - before)
+    of_groups = sizes.mean(axis=0)[:, 0]
+    return rates / rates.sum(axis=2, keepdims=True), np.sqrt(of_rows * (1 - trusted)), of_groups / of_groups.sum()
 
 
 def corrected(noisy: Array, expected: Array, sigma: float) -> tuple[Array, Array, Array]:

@@ -230,11 +230,11 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
                 denoiser = plan.look.release(lessons.denoiser, seen.X, seen.groups, asked, noise)
                 lessons = replace(lessons, denoiser=denoiser)
 
-        if asked.limits is not None:
-            self._warn_of_small_groups(asked.public, asked.n_small_groups)
         self.n_teachers_, self.n_queries_ = plan.votes.n_teachers, plan.votes.n_queries
         self._lessons, self._looked = lessons, judged
         with training.note_votes_are_released("; refit(student=...) trains another from them"):
+            if asked.limits is not None:
+                self._warn_of_small_groups(asked.public, asked.n_small_groups)
             return self._learn(judged)
 
     def _read(self, X: Any, y: Any, **given: Any) -> TrainingData:
@@ -282,7 +282,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
 
     def _learn(self, judged: tuple[Any, Judgement] | None = None) -> "FairPATEClassifier":
         """Label, gate, teach the student, measure: post-processing of released votes and public rows."""
-        lessons = self._lessons
+        lessons = self._lessons = self._lessons.comparing(self._held_to(len(self.classes_))[1])
         labels = self._labels(lessons)
         taught = self._teach(lessons, labels) if judged is None else judged[0]
         student = fall_back_to_majority(taught, lessons, self.classes_, type(self).__name__, self._teach)

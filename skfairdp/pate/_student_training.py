@@ -24,7 +24,7 @@ from skfairdp._usefulness import CLEAR
 from skfairdp._utils import RandomStateLike, decode_labels, public_generator
 from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
 from skfairdp.fairness import RateParity, largest_disparity, tally
-from skfairdp.pate._constrained_student import ConstrainedStudent, shrink_gaps
+from skfairdp.pate._constrained_student import ConstrainedStudent, seen_at_levels, shrink_gaps
 from skfairdp.pate._query_plan import QuerySet, check_student
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._votes import UNANSWERED, ReleasedVotes
@@ -141,12 +141,19 @@ class StudentTrainingSet(QuerySet):
         """Lessons with their denoiser, where shares were released."""
         told = None if votes.shares is None or asked.told is None else asked.told[asked.queries]
         lessons = cls(**{**vars(asked), "told": told}, votes=votes, n_classes=n_classes)
-        if votes.shares is None:
-            return lessons
-        denoiser = lessons.teach(SoftLabelStudent(disparity=disparity), np.zeros(len(asked.queries), dtype=np.int64))
-        if told is not None and asked.limits is None and asked.public.groups is not None:
-            denoiser = shrink_gaps(denoiser, asked.public)
-        return replace(lessons, denoiser=denoiser)
+        return lessons if votes.shares is None else lessons.comparing(disparity)
+
+    def comparing(self, disparity: str) -> Self:
+        """The same, with levels of parity of the denoiser that have gaps of this kind."""
+        known = self.denoiser
+        if self.votes.shares is None or getattr(known, "disparity", None) == disparity:
+            return self
+        if getattr(known, "_released", None) is not None:
+            return replace(self, denoiser=seen_at_levels(known, self, disparity, *known._released))
+        denoiser = self.teach(SoftLabelStudent(disparity=disparity), np.zeros(len(self.queries), dtype=np.int64))
+        if self.told is not None and self.limits is None and self.groups is not None:
+            denoiser = shrink_gaps(denoiser, self.public)
+        return replace(self, denoiser=denoiser)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what can be made again."""

@@ -156,14 +156,27 @@ def held_by(*things: Any) -> tuple[PrivacySpent, ...]:
 def carrying(model: Any, spent: PrivacySpent) -> Any:
     """The model itself, which says wherever it goes on what was paid for it, beside a report that it has of its own.
 
-    That may be of released rows alone, as that of a private learner of synthetic rows is.
+    That may be of released rows alone, as that of a private learner of synthetic rows is. So do private models that it
+    has fitted; what came fitted keeps what it says.
     """
-    own = getattr(model, "privacy_", None)
-    if type(model).__name__ != "FrozenEstimator":
-        with contextlib.suppress(AttributeError):
-            model.privacy_ = spent
-            with contextlib.suppress(ValueError):  # of another unit: it learned from what is paid for nevertheless
-                model.privacy_ = composed(spent, own) if isinstance(own, PrivacySpent) else spent
+    waiting, seen = [model], dict[int, Any]()
+    while waiting:
+        part = waiting.pop()
+        is_new = id(part) not in seen
+        seen[id(part)] = part
+        if type(part).__name__ == "FrozenEstimator":
+            seen[id(part.estimator)] = part.estimator
+        elif is_new:
+            own = getattr(part, "privacy_", None)
+            states = isinstance(own, PrivacySpent)
+            if states or not type(part).__module__.startswith("skfairdp."):
+                names = (*_fitted_attributes(part), "steps", "estimator")  # the last is looked at first
+                waiting += [inner for name in names for inner in _leaves(getattr(part, name, None))]
+            if states or part is model:
+                with contextlib.suppress(AttributeError):
+                    part.privacy_ = spent
+                    with contextlib.suppress(ValueError):  # of another unit: it learned from what is paid for anyway
+                        part.privacy_ = composed(spent, own) if isinstance(own, PrivacySpent) else spent
     return model
 
 

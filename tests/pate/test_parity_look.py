@@ -137,7 +137,7 @@ def test_the_bound_of_a_level_that_is_chosen_by_its_own_counts_holds_as_often_as
     student.fit(public, np.stack([1 - chance, chance], 1), noise_std=0.05, X_public=public, groups=groups, n_groups=2)
     everybody, group = draw(200_000)
     gaps: dict[float, float] = {}
-    asked = SimpleNamespace(public=SimpleNamespace(X=public, groups=groups), limited=lambda rows: rows)
+    asked = SimpleNamespace(public=SimpleNamespace(X=public, groups=groups), limited=lambda rows: rows, limits=())
     held, look = RateConstraints((RateParity("selection_rate", 0.05),), [0, 1], [0, 1]), NoisyParityEstimate(0.3, 2, 2)
     told = []
     for _ in range(500):
@@ -180,7 +180,7 @@ def looks(model):
 def test_few_public_rows_of_a_group_give_way_to_private_rows_whose_groups_are_given(asked):
     (looked, gap), (other, _) = with_public(500, 40, **asked), with_public(500, 40, given=False, **asked)
     assert looks(looked) and looked.gap_bound_ < 0.7 * other.gap_bound_
-    assert gap <= looked.gap_bound_ and abs(looked.gap_ - gap) < 0.03
+    assert gap <= looked.gap_bound_ and abs(looked.gap_ - gap) < 0.05  # of noise .024, in 14 fits
     assert not looks(other)
     assert 0.999 < looked.privacy_.epsilon <= 1.0
 
@@ -197,3 +197,46 @@ def test_a_private_group_that_no_public_row_is_in_is_refused_before_anything_is_
     with pytest.raises(ValueError, match="sensitive_features of FairPATEClassifier holds a value that is not in"):
         model.fit(X[200:], y[200:], sensitive_features=groups[200:] + 1, X_public=PublicData(X[:200], groups[:200]))
     assert not ledger.entries
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_refit_that_compares_groups_otherwise_is_held_to_that_gap_and_states_it(given):
+    rng = np.random.default_rng(0)
+    groups = rng.choice(3, 12_000, p=[0.6, 0.3, 0.1])
+    X = rng.normal(size=(12_000, 4))
+    X[:, 1] += np.array([0.0, 0.5, 1.5])[groups]
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=12_000) > 0.5).astype(int)
+    public, private = PublicData(X[:2000], groups[:2000]), slice(2000, None)
+    more = {"sensitive_features": groups[private]} if given else {}
+
+    def fitted(**parameters):
+        known = {"classes": [0, 1], "ledger": PrivacyLedger(), "random_state": 0}
+        with recording_noise(entropy=0):
+            model = FairPATEClassifier(epsilon=3.0, gamma=0.1, **known, **parameters)
+            return model.fit(X[private], y[private], X_public=public, **more)
+
+    model, asked = fitted(), fitted(gate=VoteGate(disparity="between"))
+    other = model.refit(gate=VoteGate(disparity="between"))
+    assert looks(model) is given and other.student_gap_ == pytest.approx(asked.student_gap_, abs=1e-12)
+    assert other.student_gap_ <= 0.1 and other.gap_bound_ == pytest.approx(asked.gap_bound_)
+    np.testing.assert_array_equal(other.predict(X), asked.predict(X))
+    assert other.refit(gate=VoteGate()).student_gap_ == model.student_gap_
+
+
+def test_a_level_is_not_chosen_by_chance_of_few_public_rows_where_private_ones_say_more():
+    """Found: of 80,000 private rows noise hides next to nothing, and gaps of .07 were stated as .03."""
+    apart = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        groups = rng.choice(3, 80_000, p=[0.6, 0.3, 0.1])
+        X = rng.normal(size=(80_000, 4))
+        X[:, 1] += np.array([0.0, 0.5, 1.5])[groups]
+        y = (X[:, 0] + X[:, 1] + rng.normal(size=80_000) > 0.5).astype(int)
+        gate = VoteGate(min_count=20, disparity="between")
+        model = FairPATEClassifier(classes=[0, 1], random_state=0, gate=gate)
+        with recording_noise(entropy=seed):
+            model.fit(X[600:], y[600:], sensitive_features=groups[600:], X_public=PublicData(X[:600], groups[:600]))
+        found = largest_disparity(tally(groups, model.predict(X), (3, 2)), "between")
+        apart.append(found - model.student_gap_)
+        assert found < 0.06
+    assert np.sqrt(np.mean(np.square(apart))) < 0.01

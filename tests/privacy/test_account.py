@@ -17,9 +17,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import GradientBoostingClassifier, StackingClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from skorch import NeuralNetClassifier
 
 from skfairdp import (
@@ -367,6 +367,21 @@ def test_a_private_learner_of_released_rows_says_what_these_cost_as_well():
     said = model.estimator_.privacy_
     assert [part.label for part in said.parts] == ["SyntheticDataClassifier", "FairDPSGDClassifier"]
     assert said.epsilon == privacy_of(model.estimator_).epsilon > model.privacy_.epsilon
+
+
+@pytest.mark.parametrize("inside", ["a pipeline", "a search in a pipeline"])
+def test_a_private_learner_inside_of_another_one_says_what_its_rows_cost(inside):
+    learner = PATEClassifier(epsilon=0.1, classes=[0, 1], random_state=0)
+    found = GridSearchCV(learner, {"delta": [1e-5]}, cv=2) if inside == "a search in a pipeline" else learner
+    outer = make_pipeline(StandardScaler(), found)
+    model = SyntheticDataClassifier(outer, classes=[0, 1], groups=[0, 1], bounds=(-9, 9), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a learner beside a scaler, and of few rows
+        model.fit(X, Y, sensitive_features=GROUPS)
+    found = model.estimator_[-1]
+    for one in (getattr(found, "best_estimator_", found), getattr(found, "best_estimator_", found).student_):
+        assert [part.label for part in one.privacy_.parts] == ["SyntheticDataClassifier", "PATEClassifier"]
+        assert one.privacy_.epsilon > model.privacy_.epsilon
 
 
 def test_a_learner_that_protects_groups_alone_says_what_its_rows_cost():
