@@ -1036,7 +1036,7 @@ def audited_dpsgd(record: Record) -> str:
 def audited_one_run(record: Record) -> str:
     """One fit of private SGD with many canaries: proven over certified ε."""
     sizes = sorted({row["n_canaries"] for row in record["one_run"]})
-    found = {(round(row["epsilon_certified"], 3), row["n_canaries"]): row for row in record["one_run"]}
+    found = {(round(row["epsilon_certified"], 2), row["n_canaries"]): row for row in record["one_run"]}
     lines = [
         [f"{epsilon:g}", *(short(found[epsilon, n]["ratio"], 2) for n in sizes)]
         for epsilon in sorted({epsilon for epsilon, _ in found})
