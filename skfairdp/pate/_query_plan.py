@@ -269,7 +269,7 @@ def _look_of(owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast
     # As if rows of the smallest group were counted with this error, where both have its share of rows.
     smallest = np.bincount(data.public.groups, minlength=len(data.domain)).min()
     by_public = math.sqrt(smallest) / 2 * data.n_units / len(data.public.X)
-    return look if look.left_in_counts < by_public else None
+    return look if getattr(voting, "sigma", None) is None and look.left_in_counts < by_public else None
 
 
 # ---------------------------------------------------------------------- inside the budget: questions, votes, release

@@ -8,7 +8,7 @@ import pytest
 from skfairdp import FairPATEClassifier, PrivacyLedger, PublicData
 from skfairdp.datasets import make_biased_classification
 from skfairdp.fairness import RateConstraints, RateParity, largest_disparity, tally
-from skfairdp.pate import SoftLabelStudent, VoteGate
+from skfairdp.pate import SoftLabelStudent, SoftVoting, VoteGate
 from skfairdp.privacy import NoiseSource
 from tests._tools.inside import (
     APART,
@@ -183,6 +183,17 @@ def test_few_public_rows_of_a_group_give_way_to_private_rows_whose_groups_are_gi
     assert gap <= looked.gap_bound_ and abs(looked.gap_ - gap) < 0.05  # of noise .024, in 14 fits
     assert not looks(other)
     assert 0.999 < looked.privacy_.epsilon <= 1.0
+
+
+def test_noise_that_is_given_and_just_fits_epsilon_is_for_votes_alone():
+    X, y, groups = make_biased_classification(3000, n_features=4, disparity=0.3, random_state=0)
+    model = FairPATEClassifier(epsilon=2.0, n_teachers=50, classes=[0, 1], random_state=0)
+    arguments = (X[400:], y[400:]), {"X_public": PublicData(X[:400], groups[:400])}
+    planned = model.planned_privacy(*arguments[0], **arguments[1])
+    sigma = planned.event.event.noise_multiplier
+    model.set_params(voting=SoftVoting(sigma=1.001 * sigma))
+    beside = model.planned_privacy(*arguments[0], sensitive_features=groups[400:], **arguments[1])
+    assert 1.9 < beside.epsilon <= 2.0 and beside.event == model.planned_privacy(*arguments[0], **arguments[1]).event
 
 
 def test_private_groups_are_not_looked_at_where_public_rows_say_more():
