@@ -3,7 +3,9 @@
 python benchmarks/figures.py
 """
 
-from collections.abc import Callable
+import hashlib
+import json
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,10 +35,31 @@ def main() -> None:
     results = load(RESULTS)
     of_arena = {f"bench_arena_{data}": partial(arena, data=data) for data in results["arena"]["sets"]}
     for name, draw in {**FIGURES, **of_arena}.items():
-        figure = draw(results)
-        figure.savefig(IMAGES / f"{name}.png", dpi=110, metadata={"Software": None})
+        read = Noted(results)
+        figure = draw(read)
+        figure.savefig(
+            IMAGES / f"{name}.png", dpi=110, metadata={"Software": None, "Source": drawn_from(results, read.names)}
+        )
         plt.close(figure)
         print(f"drew docs/images/{name}.png")
+
+
+class Noted(Results):
+    """Results, and which of them a figure is drawn from."""
+
+    def __init__(self, results: Results) -> None:
+        super().__init__(results)
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+
+def drawn_from(results: Results, names: Iterable[str]) -> str:
+    """What the file of a figure says of the results that it shows: their names, and a digest of all."""
+    digest = hashlib.sha256(json.dumps([results[name] for name in sorted(names)], sort_keys=True).encode())
+    return " ".join([digest.hexdigest()[:16], *sorted(names)])
 
 
 def panels(found: list[dict[str, Any]], draw: Callable[[Any, dict[str, Any]], None]) -> Any:

@@ -1,5 +1,6 @@
 """The benchmark scripts run as their help says, and the page of tables is what they wrote."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ from skfairdp import Schema
 ROOT = Path(__file__).parents[1]
 SCRIPTS = [ROOT / "benchmarks" / "arena.py", *sorted((ROOT / "benchmarks").glob("bench_*.py"))]
 IDS = [path.stem for path in SCRIPTS]
+FIGURES = sorted(path for kind in ("bench", "guide") for path in (ROOT / "docs" / "images").glob(f"{kind}_*.png"))
 NEEDS = {
     "arena": ["opacus"],
     "bench_dpsgd": ["opacus"],
@@ -90,6 +92,15 @@ def test_results_name_their_command_seeds_versions_and_machine():
 def test_page_of_tables_is_what_the_results_say():
     done = run(ROOT / "benchmarks" / "render_docs.py", "--check")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", FIGURES, ids=[path.stem for path in FIGURES])
+def test_a_figure_is_drawn_from_the_results_that_are_stored(path):
+    """Found: pages followed new results, and figures showed old ones beside them."""
+    text = pytest.importorskip("PIL.Image").open(path).text
+    digest, *names = text["Source"].split()
+    stored = [json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text("utf-8")) for name in names]
+    assert digest == hashlib.sha256(json.dumps(stored, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @pytest.mark.slow
