@@ -134,15 +134,17 @@ def code(text: str | None) -> str | None:
 
 def other_settings(revision: str, changed: set[str]) -> list[str]:
     """Settings in changed files of the package at a commit that are gone or have another value; what is new since
-    changes no old fit.
+    changes no old fit, nor does a parameter that is gone and was no number: frozen fits see that.
     """
     found = []
     for files in (files_at(revision) or {}, files_here()):
         trees = {path: ast.parse(text) for path, text in files.items() if path.startswith("skfairdp/")}
-        classes = {node.name: node for tree in trees.values() for node in tree.body if isinstance(node, ast.ClassDef)}
-        of_each = (settings(trees[path], classes=classes) for path in changed if path in trees)
+        classes = {path: _classes(tree) for path, tree in trees.items()}
+        anywhere = {name: node for path in sorted(classes) for name, node in classes[path].items()}
+        of_each = (settings(trees[path], classes=anywhere | classes[path]) for path in changed if path in trees)
         found.append({setting for some in of_each for setting in some})
-    return sorted({name for name, _ in found[0] - found[1]})
+    names = {name for name, _ in found[1]}
+    return sorted({name for name, value in found[0] - found[1] if name in names or re.search(r"value=\d", value)})
 
 
 def settings(
@@ -161,15 +163,24 @@ def settings(
             given = [*by_position, *by_name]
             yield from ((f"{inside}{node.name}.{word.arg}", ast.dump(value)) for word, value in given if value)
         elif isinstance(node, ast.ClassDef):
-            yield from settings(node, f"{inside}{node.name}.", classes)
-            for base in node.bases:
-                if isinstance(base, ast.Name) and base.id in classes:
-                    yield from settings(classes[base.id], f"{inside}{node.name}.", classes)
+            for one in _with_bases(node, classes):
+                yield from settings(one, f"{inside}{node.name}.", classes)
         elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _has_number(node.value):
             target = ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
             # Which names a router hands on, and what may be asked for.
             if not target.startswith(("__metadata_request", "_parameter_constraints")):
                 yield f"{inside}{target}", ast.dump(node.value)
+
+
+def _classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _with_bases(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> Iterator[ast.ClassDef]:
+    yield node
+    for base in node.bases:
+        if isinstance(base, ast.Name) and base.id in classes:
+            yield from _with_bases(classes[base.id], classes)
 
 
 def reached(script: str, files: Mapping[str, str]) -> set[str]:

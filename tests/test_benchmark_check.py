@@ -129,6 +129,11 @@ def test_a_default_that_moved_to_a_base_class_is_the_same_setting(check):
     now = ast.parse("class Aside:\n    share: float = 1.0\n\nclass Plan(Aside):\n    n_rows: int\n")
     assert set(check.settings(then)) <= set(check.settings(now, classes={"Aside": now.body[0]}))
     assert not set(check.settings(then)) & set(check.settings(now))  # without it the class has none of its own
+    further = ast.parse(
+        "class Aside:\n    share: float = 1.0\n\nclass Part(Aside):\n    pass\n\nclass Plan(Part):\n    pass\n"
+    )
+    classes = {node.name: node for node in further.body}
+    assert set(check.settings(then)) <= set(check.settings(further, classes=classes))
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_the_disk_is_free_again_after_an_error_and_ctrl_c(error, tmp_path, monke
 KILLED = """
 import sys, time
 import numpy as np
-from skfairdp._rows import Spill
+from skfairdp._rows._source import Spill
 with Spill(1, 1) as spill:
     spill.add(np.zeros(10**6, dtype=[("a", np.uint8)]), np.zeros(10**6, dtype=np.int64))
     print("written", flush=True)
