@@ -138,7 +138,7 @@ def other_settings(revision: str, changed: set[str]) -> list[str]:
     """
     found = []
     for files in (files_at(revision) or {}, files_here()):
-        trees = {path: ast.parse(text) for path, text in files.items() if path.startswith("skfairdp/")}
+        trees = {path: _tree(text) for path, text in files.items() if path.startswith("skfairdp/")}
         classes = {path: _classes(tree) for path, tree in trees.items()}
         anywhere = {name: node for path in sorted(classes) for name, node in classes[path].items()}
         of_each = (settings(trees[path], classes=anywhere | classes[path]) for path in changed if path in trees)
@@ -170,6 +170,11 @@ def settings(
             # Which names a router hands on, and what may be asked for.
             if not target.startswith(("__metadata_request", "_parameter_constraints")):
                 yield f"{inside}{target}", ast.dump(node.value)
+
+
+@cache
+def _tree(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def _classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
