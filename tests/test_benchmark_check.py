@@ -146,6 +146,16 @@ def test_a_result_is_stale_where_a_setting_changed_that_frozen_fits_may_not_see(
     assert word == "stale" and why.endswith(f"its 2 frozen fits did not, but settings did: {named}")
 
 
+@pytest.mark.parametrize(("given", "word"), [("of=None", "same fits"), ("of='all'", "same fits"), ("few=2", "stale")])
+def test_a_parameter_that_is_gone_is_a_setting_if_it_was_a_number(house, given, word):
+    helper = "def _part(rows, {}):\n    return rows\n"
+    house.write("skfairdp/_model.py", CODE + helper.format(given))
+    house.git("-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "--quiet", "--all", "--message", "Second")
+    house.revision = house.git("rev-parse", "--short=10", "HEAD").strip()
+    house.write("skfairdp/_model.py", CODE + "def _part(rows):\n    return rows + 0\n")
+    assert house.says()[0] == word
+
+
 @pytest.mark.parametrize("changed", [{"arrays": "other"}, {"arrays": "1", "privacy": {"epsilon": "2"}}])
 def test_a_result_is_stale_where_its_frozen_fits_changed_and_these_are_named(house, changed):
     house.write("skfairdp/_model.py", CODE.replace("rows * passes", "rows"))

@@ -266,7 +266,7 @@ def _look_of(owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast
         look = NoisyParityEstimate(mu, len(data.domain), n_classes, data.relation)
     if data.public is None or owner._votes_by_group:
         return look
-    # As if rows of the smallest group were counted with this error, where both have its share of rows.
+    # Its public rows say of the smallest group's rate as much as a count of its private rows with this error would.
     smallest = np.bincount(data.public.groups, minlength=len(data.domain)).min()
     by_public = math.sqrt(smallest) / 2 * data.n_units / len(data.public.X)
     return look if getattr(voting, "sigma", None) is None and look.left_in_counts < by_public else None
