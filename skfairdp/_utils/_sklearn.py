@@ -57,7 +57,7 @@ class Learning(Having):
         super().__init__(["fit"], words)
 
     def is_satisfied_by(self, val: Any) -> bool:
-        learns = bool(super().is_satisfied_by(val))
+        learns = not isinstance(val, type) and bool(super().is_satisfied_by(val))  # a class has both as well
         return learns and (hasattr(val, "predict") or (isinstance(val, BaseEstimator) and is_classifier(val)))
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skfairdp import _utils
+from skfairdp._utils._sklearn import take_rows
 
 _OWNER = "train_private_public_test_split"
 
@@ -22,7 +23,7 @@ class PrivatePublicTestSplit:
 
     Parameters
     ----------
-    X, y, sensitive_features : DataFrame, Series or ndarray
+    X, y, sensitive_features : of the kind that was split, such as DataFrame, Series or ndarray
         The private rows: only a private estimator may read them.
     X_public, y_public, sensitive_features_public : DataFrame, Series or ndarray
         Public rows: read without noise, not protected.
@@ -170,4 +171,4 @@ def _parts(
 
 
 def _take(table: Any, rows: NDArray[np.intp]) -> Any:
-    return table.iloc[rows] if hasattr(table, "iloc") else np.asarray(table)[rows]
+    return take_rows(np.asarray(table) if isinstance(table, list | tuple) else table, rows)

@@ -300,7 +300,7 @@ def _composed_losses(leaves: Leaves, mu_squared: float, grid: float) -> dpa.Priv
     """Of Gaussians, whose μ² is given, and of the other releases; kept, as a curve asks for many δ."""
     parts = [dpa.gaussian_pld(1 / (math.sqrt(mu_squared) * _UP), grid)] if mu_squared else []
     others = ((leaf, times) for leaf, times in leaves if not isinstance(leaf, dpa.GaussianDpEvent))
-    parts += [dpa.self_compose(_pld_of(leaf, grid), times) for leaf, times in others]
+    parts += [_pld_of(leaf, grid, times) for leaf, times in others]
     return reduce(lambda total, part: total.compose(part, tail_mass_truncation=dpa.TAIL_MASS), parts)
 
 
@@ -321,9 +321,11 @@ def _charged_as_pure(leaves: Leaves) -> tuple[float, Leaves]:
     return math.fsum(tiny.values()), tuple((leaf, times) for leaf, times in leaves if leaf not in tiny)
 
 
-@lru_cache(maxsize=8)
-def _pld_of(leaf: DpEvent, grid: float) -> Any:
-    """The privacy loss distribution of one release on the grid."""
+@lru_cache(maxsize=128)  # each charge of a ledger composes all that are on it
+def _pld_of(leaf: DpEvent, grid: float, times: int = 1) -> Any:
+    """The privacy loss distribution of one release on the grid, or of as many."""
+    if times > 1:
+        return dpa.self_compose(_pld_of(leaf, grid), times)
     if isinstance(leaf, _BITS):
         half_width = math.ceil(_divergences.max_loss(leaf, 1e-18) / grid) + 1
         losses = np.arange(-half_width, half_width + 1) * grid

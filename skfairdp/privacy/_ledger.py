@@ -237,19 +237,20 @@ class PrivacyLedger:
         Returns
         -------
         spent : PrivacySpent or None
-            For records the report of all entries that protect records, those for subjects among them. For the attribute
-            that of all entries: they have seen it. For subjects that of the fits for subjects alone.
+            For records the report of all entries that protect records, those for subjects among them; where there are
+            no others, the report is one for subjects. For the attribute that of all entries: they have seen it. For
+            subjects that of the fits for subjects alone.
         """
         if protects not in PROTECTS:
             raise ValueError(f"protects must be one of {tuple(map(str, PROTECTS))}. Got {protects!r} instead.")
-        entries = self._known().entries
-        of_kind = [entry for entry in entries if entry.protects == protects]
-        if not of_kind:
+        unit, entries = Protects(protects), self._known().entries
+        promised = [entry for entry in entries if entry.protects in unit.kept_by]
+        if not promised:
             return None
         relation = relation_of(entries, protects)
         assert relation is not None, "a ledger holds guarantees that add up"
-        event, rows_of = total_event(entries, protects), of_kind[0].rows_of if relation.of_subjects else ""
-        of: dict[str, Any] = {"protects": of_kind[0].protects, "neighboring_relation": relation, "rows_of": rows_of}
+        event, rows_of = total_event(entries, protects), promised[0].rows_of if relation.of_subjects else ""
+        of: dict[str, Any] = {"protects": relation.protects, "neighboring_relation": relation, "rows_of": rows_of}
         return PrivacySpent.of(event, self.delta, **of)
 
     def to_frame(self) -> "pd.DataFrame":

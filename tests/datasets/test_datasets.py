@@ -8,6 +8,8 @@ from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import sklearn.datasets
 from sklearn.utils import Bunch
@@ -293,6 +295,18 @@ def test_split_parts_are_disjoint_aligned_and_of_the_asked_sizes():
         np.testing.assert_array_equal(getattr(split, f"y{part}"), rows % 2)
         np.testing.assert_array_equal(getattr(split, f"sensitive_features{part}"), np.array(["a", "b"])[rows % 2])
     assert split.public.X is split.X_public
+
+
+@pytest.mark.parametrize("of_pandas", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "arrow"])
+def test_parts_are_of_the_kind_that_was_split(of_pandas):
+    X, y, groups = _table(1000)
+    table = of_pandas(X.assign(y=y, group=groups))
+    split = train_private_public_test_split(table.select(["row"]), table["y"], table["group"], random_state=4)
+    for part, rows in zip(("", "_public", "_test"), split.indices, strict=True):
+        assert type(getattr(split, f"X{part}")) is type(table)
+        np.testing.assert_array_equal(getattr(split, f"X{part}")["row"].to_numpy(), rows)
+        np.testing.assert_array_equal(getattr(split, f"y{part}").to_numpy(), rows % 2)
+        np.testing.assert_array_equal(getattr(split, f"sensitive_features{part}").to_numpy(), groups[rows])
 
 
 def test_changing_a_value_moves_no_row():

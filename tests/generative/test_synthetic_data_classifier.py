@@ -174,11 +174,12 @@ def test_a_reduction_of_fairlearn_for_three_classes_is_refused_before_anything_i
     assert not ledger.entries
 
 
-def test_an_unusable_learner_is_named_before_anything_is_spent(table):
+@pytest.mark.parametrize("learner", ["forest", LogisticRegression])
+def test_an_unusable_learner_is_named_before_anything_is_spent(learner, table):
     X, y, groups = table
     ledger = PrivacyLedger(epsilon=1.0)
     with pytest.raises(ValueError, match="'estimator' parameter of SyntheticDataClassifier"):
-        SyntheticDataClassifier("forest", ledger=ledger, **PUBLIC).fit(X, y, sensitive_features=groups)
+        SyntheticDataClassifier(learner, ledger=ledger, **PUBLIC).fit(X, y, sensitive_features=groups)
     assert not ledger.entries
 
 

@@ -107,6 +107,15 @@ def test_what_all_fits_tell_of_an_attribute_counts_those_for_subjects_once():
     ]
 
 
+@pytest.mark.parametrize(("relation", "cost"), [(SUBJECT, 1), (GONE, 4)])
+def test_where_all_fits_are_for_subjects_their_report_is_the_one_for_records(relation, cost):
+    ledger = PrivacyLedger()
+    charge(ledger, relation, PATIENT)
+    records = ledger.spent()
+    assert (records.epsilon, records.protects, records.rows_of) == (of(cost), "subject", PATIENT)
+    assert ledger.spent("sensitive attribute") is None
+
+
 def test_the_ceiling_holds_for_each_total():
     ledger = PrivacyLedger(epsilon=gdp_epsilon(1.2 / 5, 1e-5))
     charge(ledger, SUBJECT)
