@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-from skfairdp import FairDPSGDClassifier, PATEClassifier, PrivacyLedger, PublicData, PublicPreprocessor, Schema
+from skfairdp import IDP3, FairDPSGDClassifier, PATEClassifier, PrivacyLedger, PublicData, PublicPreprocessor, Schema
 from skfairdp.datasets import make_biased_classification
 from skfairdp.export import trusted_types
 from skfairdp.gradient import mlp
@@ -99,6 +99,12 @@ def test_a_ledger_counts_on_in_the_same_file(again):
     loaded = again(private(ledger=ledger).fit(R.X, R.y))
     loaded.fit(R.X, R.y)
     assert loaded.ledger is ledger and len(ledger.entries) == 2
+
+
+def test_a_path_is_read_as_its_text(again, tmp_path):
+    groups = [0, 1, 0, 1]
+    model = IDP3(store=tmp_path / "answers.json").fit(None, np.array([0, 1, 1, 0]), sensitive_features=groups)
+    assert again(model).store == str(tmp_path / "answers.json")
 
 
 def test_no_type_in_the_list_writes_where_a_file_says(tmp_path):

@@ -4,6 +4,7 @@ import threading
 from dataclasses import dataclass
 from enum import Enum
 from functools import singledispatch
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,11 @@ def _(dtype: Any) -> PlainDtype:
 @plain.register
 def _(member: Enum) -> PlainMember:
     return PlainMember(type(member), str(member))
+
+
+@plain.register
+def _(path: PurePath) -> str:
+    return str(path)
 
 
 @plain.register
