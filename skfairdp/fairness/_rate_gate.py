@@ -1,5 +1,6 @@
 """Gates and bounds of rates: of answers, and of those whose labels come back later."""
 
+import itertools
 from dataclasses import replace
 from functools import cache, cached_property, lru_cache
 from numbers import Real
@@ -318,6 +319,7 @@ class AnswerGate:
 
 _DRAWS = 2000
 _REACH = 3.0  # standard deviations
+_AT_ONCE = 64  # inequalities, whose draws a processor keeps at hand
 
 
 def violation_bounds(
@@ -332,20 +334,23 @@ def violation_bounds(
     ``together``, however many are at their bound.
     """
     _check_settings(level, noise)
-    lower, upper = _laws(constraints, counts, noise)
+    laws = np.stack(_laws(constraints, counts, noise))
+    # A rate that noise takes beyond [0, 1] makes up for what it does to the others, as far as it may reach there.
+    spreads = np.clip(laws, 0.0, 1.0).std(axis=-1, keepdims=True)
     found, most = np.empty(constraints.n_inequalities), np.full(_DRAWS, -np.inf)
     line, group, rate, value = constraints.terms  # in the order of the inequalities
-    starts = np.searchsorted(line, np.arange(len(found) + 1))
-    for j in range(len(found)):
-        at = slice(starts[j], starts[j + 1])
-        terms, factors = (group[at], rate[at]), value[at][:, None]
-        largest = np.where((factors > 0) == (level > 0.5), upper[terms], lower[terms])
-        # A rate that noise takes beyond [0, 1] makes up for what it does to the others, as far as it may reach there.
-        moved = np.square(factors * np.clip(largest, 0.0, 1.0).std(axis=1, keepdims=True))
-        room = _REACH * np.sqrt(np.maximum(moved.sum() - moved, 0.0)) / np.abs(factors)
-        left = (factors * np.clip(largest, -room, 1 + room)).sum(axis=0)
-        found[j] = min(np.quantile(left, level), np.maximum(factors, 0.0).sum()) - constraints.bounds[j]
-        most = np.maximum(most, np.minimum(left, np.maximum(factors, 0.0).sum()) - constraints.bounds[j])
+    starts, from_above = np.searchsorted(line, np.arange(len(found) + 1)), (value > 0) == (level > 0.5)
+    widths = np.diff(starts)
+    alike = (np.flatnonzero(widths == width) for width in np.unique(widths))
+    for some in itertools.chain.from_iterable(np.array_split(js, len(js) // _AT_ONCE + 1) for js in alike):
+        at = starts[some, None] + np.arange(widths[some[0]])
+        terms, factors = (from_above[at].astype(int), group[at], rate[at]), value[at][..., None]
+        moved = np.square(factors * spreads[terms])
+        room = _REACH * np.sqrt(np.maximum(moved.sum(axis=1, keepdims=True) - moved, 0.0)) / np.abs(factors)
+        left = (factors * np.clip(laws[terms], -room, 1 + room)).sum(axis=1)
+        at_most, bounds = np.maximum(factors, 0.0).sum(axis=1), constraints.bounds[some, None]
+        found[some] = np.minimum(np.quantile(left, level, axis=1), at_most[:, 0]) - bounds[:, 0]
+        most = np.maximum(most, (np.minimum(left, at_most) - bounds).max(axis=0))
     return found if together is None or not len(found) else np.maximum(found, np.quantile(most, together))
 
 
