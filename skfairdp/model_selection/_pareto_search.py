@@ -77,33 +77,38 @@ def plan_groups(data: SearchData, error_score: Any, *, refits: bool) -> GroupsPl
     What keeps a candidate from it shows here, before the charge, and costs nothing.
     """
     planned: list[CandidateGroup] = []
-    failed: list[int] = []
-    problem = None
+    failed: dict[int, Exception] = {}
     for members, teachers, free in _grouped(data.candidate, data.grid):
-        plans: list[tuple[int, Mapping[str, Any], LedgerEntry, list[LedgerEntry]]] = []
-        lost: list[int] = []
+        plans: list[tuple[int, Mapping[str, Any], LedgerEntry]] = []
+        lost: dict[int, Exception] = {}
         for j, params in members:  # each, for what is free after the votes can be wrong as well
             try:
-                plans.append((j, params, *data.plan(dict(params), folds=not plans)))
+                plans.append((j, params, data.plan(dict(params), folds=False)[0]))
             except Exception as error:
-                if error_score == "raise":
-                    raise
-                problem = problem or error
-                lost.append(j)
-                name = type(error).__name__
-        failed += lost
+                lost[j] = error
+        plans.sort(key=lambda one: -len(one[2].releases))  # the first is fitted: what it releases serves the others
+        for j, params, _ in tuple(plans):
+            try:
+                whole, parts = data.plan(dict(params))
+            except Exception as error:
+                lost[j] = error
+                del plans[0]
+                continue
+            served = tuple((i, others) for i, others, _ in plans)
+            planned.append(CandidateGroup(served, teachers, free, whole, tuple(parts) or (whole,)))
+            break
         if lost:
+            *_, last = lost.values()
+            if error_score == "raise":
+                raise next(iter(lost.values()))
             warn_caller(
-                f"Candidates {lost} cannot be fitted: {name}. They cost nothing, and their scores are nan. "
-                "error_score='raise' shows the error.",
+                f"Candidates {sorted(lost)} cannot be fitted: {type(last).__name__}. They cost nothing, and their "
+                "scores are nan. error_score='raise' shows the error.",
                 FitFailedWarning,
             )
-        if plans:
-            *_, whole, parts = plans[0]
-            served = tuple((j, params) for j, params, *_ in plans)
-            planned.append(CandidateGroup(served, teachers, free, whole, tuple(parts) or (whole,)))
-    if problem is not None and not planned:
-        raise problem
+        failed |= lost
+    if not planned:
+        raise next(iter(failed.values()))
     kinds = {(group.whole.protects, group.whole.neighboring_relation) for group in planned}
     if len(kinds) > 1:
         raise ValueError(
@@ -113,7 +118,7 @@ def plan_groups(data: SearchData, error_score: Any, *, refits: bool) -> GroupsPl
     reserve: DpEvent = NoOpDpEvent()
     for group in planned if refits else ():
         reserve = reserve_for(reserve, group, data)
-    return GroupsPlan(planned, failed, compose(*(group.cost(data) for group in planned), reserve))
+    return GroupsPlan(planned, sorted(failed), compose(*(group.cost(data) for group in planned), reserve))
 
 
 def _grouped(candidate: Candidate, grid: list[dict[str, Any]]) -> list[tuple[Members, str, frozenset[str]]]:

@@ -29,7 +29,7 @@ from skfairdp.ensemble import LogisticTeachers
 from skfairdp.fairness import RateParity
 from skfairdp.gradient import mlp
 from skfairdp.pate import ConstrainedStudent, VoteGate
-from skfairdp.privacy import GaussianDpEvent, compose, epsilon_of, gdp_mu, repeat
+from skfairdp.privacy import GaussianDpEvent, compose, epsilon_of, flatten, gdp_mu, repeat
 from tests._tools.searches import Toy, X, Y, Z, fitted, toy_search
 
 SCORE_MU = gdp_mu(0.25, 1e-5)
@@ -260,3 +260,16 @@ def test_a_winner_whose_own_fit_would_release_something_else_is_fitted_as_it_was
     public = {"X_public": PublicData(X[:300], groups[:300])} if gives_public else {}
     search.fit(X[300:], y[300:], sensitive_features=groups[300:], **public)
     assert search.best_params_ == {"student": None} and search.best_estimator_.student is None
+
+
+def test_what_a_search_releases_does_not_follow_the_order_of_its_candidates():
+    """With a bound there is a look at private rows, which one fit for all has in either order."""
+    X, y, groups = make_biased_classification(4500, n_features=4, disparity=0.3, random_state=0)
+    model = FairPATEClassifier(epsilon=2.0, classes=[0, 1], groups=[0, 1], random_state=0)
+    given = {"sensitive_features": groups[300:], "X_public": PublicData(X[:300], groups[:300])}
+    alone = model.set_params(gamma=0.05).planned_privacy(X[300:], y[300:], **given)
+    on_public = PublicData(X[:300], groups[:300], y[:300])
+    for grid in ([None, 0.05], [0.05, None]):
+        search = ParetoSearchCV(model, {"gamma": grid}, random_state=0)
+        planned = search.planned_privacy(X[300:], y[300:], validation=on_public, **given)
+        assert flatten(planned.event) == flatten(alone.event)
