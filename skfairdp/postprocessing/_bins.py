@@ -18,7 +18,7 @@ MOST_BINS = 32
 FOR_EDGES = 0.2  # of the squared cost: where bins end matters less than what they hold
 FOR_SIZES = 0.02  # of the squared cost: what a guess needs of how large groups are is little
 FOR_LOOK = 0.1  # of the squared cost: a tenth leaves rates of 1,000 rows a noise of about .03 at ε = 1
-HELD = 5  # one row in five is looked at, and teaches no threshold
+HELD = 5  # one row in five is looked at, and teaches nothing, where a network guesses the group
 HOPELESS = 0.3  # noise of all counts together, as a share of the rows: answers turned around by it cost most there
 ROWS_PER_NOISE = 10.0  # a cell of the table holds that many standard deviations of its noise, on average
 ROWS_BY_KIND = 5.0  # where kinds of rows divide each bin again: what a smooth table says of a cell counts for more
@@ -69,13 +69,20 @@ class RowsAside:
     @property
     def n_counted(self) -> float:
         """Rows of the tables, on average."""
-        return self.n_rows * (1 - 1 / self.one_in)
+        return self.n_rows * (1 - 1 / self.one_in) if self.guesses else float(self.n_rows)
+
+    @property
+    def guesses(self) -> bool:
+        """Whether a network guesses the group. It may learn rows by heart, so that others are looked at; what follows
+        from noisy counts alone does not."""
+        return self.n_kinds > 1
 
     def kept_aside(self, n_rows: int, noise: NoiseSource) -> Bools:
         """Draw the rows of the look: each by itself, whatever it holds, so that they stand for rows to come.
         The draw is secret: in whatever order rows come, a record that is replaced changes no other row's place."""
-        held = np.zeros(n_rows, dtype=bool)
-        held[PoissonSample(1 / self.one_in).draw(n_rows, noise)] = True
+        held = np.full(n_rows, not self.guesses)
+        if self.guesses:
+            held[PoissonSample(1 / self.one_in).draw(n_rows, noise)] = True
         return held
 
 
