@@ -213,11 +213,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         self.violation_ = constraints.largest_violation(predicted_counts(smoothed, self._chances))
         self._warn(plan, weight)
         if self.violation_ <= 1e-6 and not plan.snr_too_low:  # else it is told already
-            judgement.warn(
-                _OWNER,
-                "private rows",
-                "Ask for a smaller bound, or give more rows or a larger 'epsilon'.",
-            )
+            judgement.warn(_OWNER, "private rows", "Ask for a smaller bound, or give more rows or a larger 'epsilon'.")
         return self
 
     @answers_as_fitted
