@@ -1666,8 +1666,8 @@ NOTICED: dict[str, Noticed] = {
     "thresholding.a_look_for_nothing": trap(
         5, PRIVATE_THRESHOLDS("test_all_tables_together_cost_at_most_epsilon", relation=REPLACED, epsilon=1.0)
     ),
-    "thresholding.a_bound_from_the_rows_that_taught": also(
-        PRIVATE_THRESHOLDS("test_the_rows_of_the_bound_have_taught_no_threshold")
+    "thresholding.rows_that_count_twice": also(
+        PRIVATE_THRESHOLDS("test_where_no_network_guesses_groups_the_bound_is_of_the_answers_to_all_rows")
     ),
     "thresholding.a_bound_from_rows_that_are_alike": also(
         PRIVATE_THRESHOLDS("test_the_rows_of_the_bound_stand_for_all_where_rows_are_alike")

@@ -143,8 +143,8 @@ def a_look_for_nothing(patch):
 
 
 @mutant
-def a_bound_from_the_rows_that_taught(patch):
-    """Rows that count twice, or in the tables and the look: answers look fairer on rows they were chosen on."""
+def rows_that_count_twice(patch):
+    """Some rows are in two cells of each table: one that is replaced moves it further than its noise allows."""
     honest = BinsPlan.release
 
     def release(self, scores, groups, y, noise, kinds):
