@@ -18,9 +18,9 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_memory
 
 from skfairdp._rows import LISTED, Chunk, PartWork, RowSource, one_of_each, other_rows, row_hashes
-from skfairdp._teachers._classifiers import fit_classifiers
-from skfairdp._teachers._logistic import LogisticTeachers
-from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers
+from skfairdp._teachers._classifiers import ClassifierEnsemble, fit_classifiers
+from skfairdp._teachers._logistic import LogisticEnsemble, LogisticTeachers
+from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble
 from skfairdp._teachers._partition import Parts, check_count, vote_histogram
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator, silence
@@ -40,10 +40,7 @@ class TeacherCache(Protocol):
         """Return a function that calls ``function`` once for each list of positional arguments."""
 
 
-class _Ensemble(Protocol):
-    def predict(self, X: Any) -> NDArray[np.int32]: ...
-
-    def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> NDArray[np.float64]: ...
+_Ensemble = ClassifierEnsemble | LogisticEnsemble | StackedEnsemble
 
 
 class Teachers:
