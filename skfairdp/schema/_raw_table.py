@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin, is_regressor
 
 from skfairdp._docs import shared_docs
-from skfairdp._rows import HELD, LISTED, Chunk, RowSource, gathered, other_rows, row_hashes, stored
+from skfairdp._rows import HELD, LISTED, Chunk, RowSource, gathered, other_rows, row_hashes, stored, total_of
 from skfairdp._typing import Array, Floats, Ints
 from skfairdp._utils import NamedEstimator, PublicData, given_domain, private_error, warn_caller
 from skfairdp._utils._sklearn import Having, encoded_by_cross_val_predict
@@ -720,10 +721,7 @@ def subsample_rows(source: RowSource, schema: Schema, *, owner: str, most: int) 
         compact.fill(rows, {name: raw.numbers[name][kept] for name in compact.names})
         return [rows], raw.n_rows
 
-    found = source.map_reduce(chosen, lambda one, other: (one[0] + other[0], one[1] + other[1]))
-    if found is None or found[1] != source.n_rows:
-        raise other_rows(owner)
-    rows = np.concatenate(found[0])
+    rows = np.concatenate(total_of(source, chosen, operator.add, owner))
     if not len(rows):
         raise ValueError(f"The keys of X of {owner} are no ids: far too many rows have the same one.")
     # Equal keys by what is public of their rows.
