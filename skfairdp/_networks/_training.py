@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from skfairdp._networks import _clipping, _process
 from skfairdp._networks._mlp import ColumnScales, ScaledMLP, ScaledModule
 from skfairdp._networks._nets import Net, input_dtype
+from skfairdp._networks._parity import ParityPenalty
 from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._wide_sums import Places
 from skfairdp._typing import Array, Floats, Ints, Reals
@@ -84,16 +85,6 @@ class RowLoss(Protocol):
 
     def update(self, t: int, module: nn.Module, rows: PrivateRows, source: NoiseSource) -> None:
         """Called before step ``t``: the place for releases of its own."""
-
-
-class PublicTerm(Protocol):
-    """Something beside the private rows that pulls at the parameters; computed from public values."""
-
-    per_sample: bool
-    """Whether its gradient is added to that of every private row before clipping, instead of to the released sum."""
-
-    def gradients(self, module: nn.Module) -> dict[str, Tensor]:
-        """Its gradient, by parameter name."""
 
 
 class TailAverage:
@@ -172,7 +163,7 @@ class Network:
         groups: Ints | None = None,
         of_each: Ints | None = None,
         loss: RowLoss | None = None,
-        penalty: PublicTerm | None = None,
+        penalty: ParityPenalty | None = None,
         verbose: int = 0,
     ) -> nn.Module:
         """Train a copy on arrays. Returned on the CPU, in evaluation mode; nothing about private rows is recorded.

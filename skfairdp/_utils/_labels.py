@@ -248,18 +248,12 @@ def split_sensitive_columns(
     frame = isinstance(X, pd.DataFrame)
     X = X if frame else _as_table(X, owner)
     positions = sensitive_positions(X, sensitive_columns, owner=owner)
-    keep = [j for j in range(X.shape[1]) if j not in positions]
-    features = X.iloc[:, keep] if frame else X[:, keep]
+    by_position = X.iloc if frame else X
+    features = by_position[:, [j for j in range(X.shape[1]) if j not in positions]]
     if not read_groups:
         return features, None
-    table = X.iloc[:, positions] if frame else X[:, positions]
-    groups = as_groups(
-        table if len(positions) > 1 else (table.iloc[:, 0] if frame else table[:, 0]),
-        X.shape[0],
-        owner=owner,
-        name="sensitive_columns",
-    )
-    return features, groups
+    named = by_position[:, positions if len(positions) > 1 else positions[0]]
+    return features, as_groups(named, X.shape[0], owner=owner, name="sensitive_columns")
 
 
 def sensitive_positions(X: Any, sensitive_columns: Sequence[str | int] | str | int, *, owner: str) -> list[int]:

@@ -260,24 +260,21 @@ class RawTable:
     @classmethod
     def read(cls, schema: Schema, table: Any, *, owner: str, name: str = "X", may_be_empty: bool = False) -> "RawTable":
         """Read a table that must have all features of the schema."""
-        no_table = False
         try:
             column_names(table)
         except SameNameError:
             raise
         except ValueError:
-            no_table = True
-        if no_table and (way := gathered(table)) is not None:
-            raise ValueError(
-                f"{name} of {owner} is an object of type {type(table).__module__}.{type(table).__qualname__}, which is "
-                f"read in chunks, and is needed in memory here. Pass {way.replace('X', name)}."
-            )
-        if no_table:
+            if (way := gathered(table)) is not None:
+                raise ValueError(
+                    f"{name} of {owner} is an object of type {type(table).__module__}.{type(table).__qualname__}, "
+                    f"which is read in chunks, and is needed in memory here. Pass {way.replace('X', name)}."
+                ) from None
             raise ValueError(
                 f"{name} of {owner} must be a DataFrame with the columns of its schema (pandas, polars, pyarrow or "
                 f"another one that narwhals knows). Got {type(table).__name__} instead. Make one (for one row in a "
                 "dict or Series pd.DataFrame([row])), or leave 'schema' out."
-            )
+            ) from None
         numbers = schema.numbers(table)
         read = cls(schema, owner, table, numbers, len(next(iter(numbers.values()))))
         if not read.n_rows and not may_be_empty:
@@ -404,14 +401,6 @@ class RawTable:
             f"{self.owner} requires y to be passed, but the target y is None and X has no column {label!r}, the label "
             "of its schema."
         )
-
-    def known_labels(self, y: Any = None) -> NDArray[np.object_]:
-        """Read one label per row, to compare predictions with.
-
-        {cells_of_labels}
-            None where it is none of the classes.
-        """
-        return np.array([*self.classes.tolist(), None], dtype=object)[self.labels(y, unknown=-1)]
 
     # ------------------------------------------------------------------ groups
 
