@@ -155,7 +155,7 @@ class PrivacyLedger:
         self._owner = os.getpid()
         self._mutex = threading.RLock()
         if path is not None:
-            file = LedgerFile(Path(os.path.realpath(path)))  # where a user's path leads to
+            file = LedgerFile.named(path)
             if not file.create(self._chain):
                 self._chain = Chain.empty(self.epsilon, self.delta, None)
             self._file = file

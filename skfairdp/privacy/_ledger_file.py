@@ -256,6 +256,11 @@ class LedgerFile:
         self._writing = False
         self._named_lock: FileLock | None = None
 
+    @classmethod
+    def named(cls, path: str | os.PathLike[str]) -> "LedgerFile":
+        """The file that a user's path leads to."""
+        return cls(Path(os.path.realpath(path)))
+
     # ------------------------------------------------------------------ lock
 
     def lock(self, *, writing: bool) -> bool:
