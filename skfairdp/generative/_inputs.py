@@ -15,9 +15,11 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 from sklearn.base import clone
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, validate_data
 
 from skfairdp import _inputs, _tables, _utils
+from skfairdp._estimator import PrivateEstimator
 from skfairdp._rows import RowSource, Subjects, check_free_disk, keyed_by_subject, opened
 from skfairdp._tables import Declarations, Form, Layout, Rows, SampleForm, Table
 from skfairdp._teachers import bytes_on_disk, counted_rows
@@ -253,6 +255,19 @@ class _Features:
     group_columns: tuple[tuple[int, Any, Any], ...] = ()
     raw: RawTable | Any = None
     source: RowSource | Any = None
+
+
+class ReadsCells(PrivateEstimator):
+    """Learns from tables whose cells may be numbers, categories, booleans, or missing."""
+
+    def _read(self, X: Any, y: Any = None, **given: Any) -> GeneratorData:
+        self._validate_params()
+        return read_generator_data(self, X, y, **given)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
 
 
 def read_generator_data(

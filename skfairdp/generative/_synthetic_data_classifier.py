@@ -209,9 +209,8 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         schema_of(self)
         if y is None and self.schema is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        generator = self._generator()
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
-        self._hand_on(generator)
+        generator = self._generator()
         learner = self._learner(data.layout.n_classes)
         plan, rng = self._plan(data), _utils.public_generator(generator.random_state)
         self._rehearse(*learner, data, looks_further=getattr(plan.backend, "joint_share", 0) > 0)
