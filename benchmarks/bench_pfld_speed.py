@@ -28,6 +28,8 @@ PAPER = {
 
 def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs: float) -> dict[str, Any]:
     """Return the trainings to time, by name; each is a function without arguments."""
+    import torch
+
     from skfairdp._networks import as_net, prepare_network
     from skfairdp.fairness import FairnessConstraints
     from skfairdp.gradient import mlp
@@ -63,6 +65,7 @@ def trainers(n_groups: int, batch_size: int, n_layers: int, n_rows: int, epochs:
                 constraints.sizes(sizes),
                 replace(training, dual_steps=plan.dual_steps),
                 violations=lambda h: plan.release_violations(h, constraints.cells, constraints.n_cells, groups, source),
+                make_optimizer=lambda module: torch.optim.Adam(module.parameters(), lr=training.lr),
                 membership=membership,
                 gradient=gradient,
                 dual_noise=plan.largest_dual_noise(constraints.n_constraints),

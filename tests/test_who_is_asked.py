@@ -83,6 +83,7 @@ def test_what_counts_answers_of_private_rows_asks_by_the_one_function():
                   "model_selection/_own_figures.py", "postprocessing/_private_thresholds.py",
                   "postprocessing/_group_guess.py"):  # fmt: skip
         assert "row_wise_predictions(" in (PACKAGE / place).read_text(), place
-    for place in ("gradient/_dpsgd.py", "gradient/_parity.py"):
-        assert "private_logits(" in (PACKAGE / place).read_text(), place
+    for place in ("gradient/_amounts.py", "gradient/_dpsgd.py", "gradient/_parity.py"):
+        assert "in private_answers(" in (PACKAGE / place).read_text(), place
+    assert "private_logits(" in (PACKAGE / "gradient/_parity.py").read_text()
     assert "private_outputs(" in (PACKAGE / "gradient/_signed_loss.py").read_text()

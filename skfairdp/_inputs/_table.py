@@ -135,7 +135,8 @@ def read_labels(estimator: BaseEstimator, y: Any, n_rows: int, X: Any = None) ->
         raw = RawTable.read(schema, X, owner=type(estimator).__name__)
         if _utils.labels_are_codes(estimator):
             return raw.labels(y, unknown=-1, numbered=y is not None)
-        return raw.known_labels(y)
+        # None where it is none of the classes.
+        return np.array([*raw.classes.tolist(), None], dtype=object)[raw.labels(y, unknown=-1)]
     return _utils.as_labels(
         y, n_rows, owner=type(estimator).__name__, check_kind=parameter_of(estimator, "classes") is None
     )

@@ -372,7 +372,3 @@ class AdversarialTraining:
             self._optimizer.zero_grad()
             softplus(-self._student(fresh)).mean().backward()
             self._optimizer.step()
-
-    def finished(self) -> GeneratorNet:
-        """The generator alone."""
-        return self.net.requires_grad_(False).cpu()

@@ -20,7 +20,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 
 from skfairdp import privacy
 from skfairdp._networks._layers import rule_for
-from skfairdp._networks._wide_sums import SLACK, DenseRows, GradientRows, LayerRows, Prepared
+from skfairdp._networks._wide_sums import SLACK, DenseRows, LayerRows, Prepared
 from skfairdp._typing import ArrayLike, Floats, Ints
 from skfairdp._utils import by_halves
 from skfairdp.privacy import NoiseSource
@@ -196,7 +196,7 @@ def _gradient_rows(
     fused: bool | None,
     form: Callable[..., dict[str, Tensor]],
     shared: dict[str, Tensor] | None,
-) -> GradientRows:
+) -> LayerRows | DenseRows:
     if weights is not None:
         X, y = X.flatten(0, 1), y.flatten(0, 1)
     if layers is not None and fused is not False:

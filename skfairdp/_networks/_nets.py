@@ -194,14 +194,18 @@ def as_net(
     )
 
 
+def input_dtype(module: nn.Module) -> torch.dtype:
+    """Precision of a module's parameters, in which it expects its rows."""
+    return next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
+
+
 class _InOwnPrecision(PlainNet, NeuralNet):
     """Rows reach the network in the precision of its parameters."""
 
     def infer(self, x: Any, **fit_params: Any) -> Any:
         """Give the logits of one batch of rows."""
-        x = torch.as_tensor(x, device=self.device)
-        precision = next((p.dtype for p in self.module_.parameters() if p.is_floating_point()), torch.float32)
-        return super().infer(x.to(precision), **fit_params)
+        rows = torch.as_tensor(x, device=self.device).to(input_dtype(self.module_))
+        return super().infer(rows, **fit_params)
 
 
 class FittedNet(_InOwnPrecision, NeuralNetClassifier):

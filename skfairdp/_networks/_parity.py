@@ -87,7 +87,7 @@ class ParityPenalty:
     maximum: str
     batch_size: int | None = None
     seed: int = 0
-    per_sample: bool = False
+    per_sample: bool = False  # added to the gradient of every private row before clipping, not to the released sum
 
     @classmethod
     def of_rows(cls, X: Floats, groups: Ints, n_groups: int, lam: float, temperature: float) -> Self:

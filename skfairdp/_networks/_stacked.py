@@ -7,13 +7,15 @@ bit for bit, whatever rows the others hold.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.types import Device
 
+from skfairdp._networks._layers import StackedModule
+from skfairdp._networks._mlp import StackedMLP
 from skfairdp._networks._process import seconds_of_steps
 from skfairdp._typing import Bools, Floats, Ints, Reals
 from skfairdp._utils import progress_bar
@@ -24,22 +26,8 @@ _ACTIVATION_FLOATS = 2**21
 _LEAST_ROWS = 256
 
 
-class StackedNet(Protocol):
-    """What an architecture must offer to be trained and used in stacks."""
-
-    n_classes: int
-    widest: int
-    """Largest number of values that one row takes in any layer; bounds the rows predicted at a time."""
-
-    def initial(self, seeds: Sequence[int]) -> list[Tensor]:
-        """Draw one set of parameters per seed; axis 0 of every tensor counts the networks."""
-
-    def backward(self, params: list[Tensor], gradients: list[Tensor], x: Tensor, y: Tensor, weight: Tensor) -> None:
-        """Write into ``gradients`` those of each network's weighted cross-entropy.
-        ``x`` is (networks, rows, ...), ``y`` (networks, rows) of int64, ``weight`` (networks, rows)."""
-
-    def logits(self, params: list[Tensor], x: Tensor) -> Tensor:
-        """Scores (networks, rows, classes) of rows ``x`` (rows, ...), which all networks share."""
+#: Architectures that are trained and used in stacks.
+StackedNet = StackedMLP | StackedModule
 
 
 def batch_stream(sizes: Ints, seeds: Sequence[int], *, batch_size: int, epochs: int) -> Iterator[tuple[Any, ...]]:

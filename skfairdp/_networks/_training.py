@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from skfairdp._networks import _clipping, _process
 from skfairdp._networks._mlp import ColumnScales, ScaledMLP, ScaledModule
-from skfairdp._networks._nets import Net
+from skfairdp._networks._nets import Net, input_dtype
+from skfairdp._networks._parity import ParityPenalty
 from skfairdp._networks._shorthands import CNN, MLP
 from skfairdp._networks._wide_sums import Places
 from skfairdp._typing import Array, Floats, Ints, Reals
@@ -86,36 +87,28 @@ class RowLoss(Protocol):
         """Called before step ``t``: the place for releases of its own."""
 
 
-class PublicTerm(Protocol):
-    """Something beside the private rows that pulls at the parameters; computed from public values."""
-
-    per_sample: bool
-    """Whether its gradient is added to that of every private row before clipping, instead of to the released sum."""
-
-    def gradients(self, module: nn.Module) -> dict[str, Tensor]:
-        """Its gradient, by parameter name."""
-
-
-class _TailAverage:
-    """The mean of the last iterates: ``module`` is what would be returned by now."""
+class TailAverage:
+    """The mean of the last iterates, from step ``first`` on: ``module`` is what would be returned by now."""
 
     def __init__(self, module: nn.Module, steps: int, share: float) -> None:
         self._iterate, self.module = module, module
-        self._first = steps - max(1, round(share * steps)) if share else steps
+        self.first = steps - max(1, round(share * steps)) if share else steps
 
     @torch.no_grad()
     def add(self, t: int) -> None:
-        if t < self._first:
+        """Let the values after step ``t`` enter the mean."""
+        if t < self.first:
             return
-        if t == self._first:
+        if t == self.first:
             self.module = deepcopy(self._iterate)
-        weight = 1.0 / (t - self._first + 1)
+        weight = 1.0 / (t - self.first + 1)
         for kept, value in zip(self.module.parameters(), self._iterate.parameters(), strict=True):
             if value.requires_grad:
                 kept.lerp_(value, weight)
 
     @torch.no_grad()
     def put(self) -> None:
+        """Put the mean in the place of the last iterate."""
         for value, kept in zip(self._iterate.parameters(), self.module.parameters(), strict=True):
             value.copy_(kept)
 
@@ -170,7 +163,7 @@ class Network:
         groups: Ints | None = None,
         of_each: Ints | None = None,
         loss: RowLoss | None = None,
-        penalty: PublicTerm | None = None,
+        penalty: ParityPenalty | None = None,
         verbose: int = 0,
     ) -> nn.Module:
         """Train a copy on arrays. Returned on the CPU, in evaluation mode; nothing about private rows is recorded.
@@ -181,7 +174,7 @@ class Network:
         the training and put back afterwards.
         """
         module = deepcopy(self.module).to(self.device)
-        optimizer, average = self.net.make_optimizer(module), _TailAverage(module, step.steps, self.net.average_last)
+        optimizer, average = self.net.make_optimizer(module), TailAverage(module, step.steps, self.net.average_last)
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
         row_loss: Any = loss or (_cross_entropy if groups is None else lambda said, y: _cross_entropy(said, y[:, 0]))
         how: dict[str, Any] = {"fused": self.fused, "vectorized": self.vectorized, "hooked": self.hooked}
@@ -331,11 +324,6 @@ def vectorizes(module: nn.Module, n_features: int) -> bool:
         except (RuntimeError, ValueError, TypeError, NotImplementedError):
             return False
     return True
-
-
-def input_dtype(module: nn.Module) -> torch.dtype:
-    """Precision of a module's parameters, in which it expects its rows."""
-    return next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
 
 
 def _check_outputs(module: nn.Module, X: Tensor, n_classes: int, owner: str) -> None:

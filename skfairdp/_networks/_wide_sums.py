@@ -2,7 +2,7 @@
 
 What is shown here, for float arithmetic as it runs: let D and D' be batches of the same shape that differ in what one
 row holds, of which one may be nothing at all (an absent row has the weight 0). If every other row has the same gradient
-in both, and each weight w_i keeps ``w_i · norm_i ≤ C (1 - SLACK)``, with the norms of :meth:`GradientRows.norms`, then
+in both, and each weight w_i keeps ``w_i · norm_i ≤ C (1 - SLACK)``, with the norms of :meth:`LayerRows.norms`, then
 the two sums are at most C apart, for up to 1e7 rows, whatever the order in which a kernel adds.
 
 Why the other rows have the same gradient. The row-parallel operations of a network (a matrix product, a convolution, an
@@ -34,7 +34,6 @@ In all less than 5e-5, half of SLACK. The other half is room.
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -49,16 +48,6 @@ _LEAST, _LARGEST = 1e-70, 1e70
 
 Prepared = tuple[LayerRule, tuple[Tensor, ...]]
 Piece = tuple[slice, tuple[Tensor, ...]]
-
-
-class GradientRows(Protocol):
-    """Gradients of the rows of a batch, kept in whatever form is cheapest."""
-
-    def norms(self) -> Tensor:
-        """Norms of shape (n_rows,) in double precision; infinite or NaN for a gradient that is not finite."""
-
-    def weighted_sum(self, weights: Tensor, left_out: Tensor | None = None) -> dict[str, Tensor]:
-        """Σ weight times gradient by parameter name, in double precision; nothing of rows that are left out."""
 
 
 def wide(part: Tensor) -> Tensor:
@@ -123,6 +112,7 @@ class LayerRows:
         return self._summed(lambda name, rule, parts: rule.squared_sizes(self._layers[name], parts))
 
     def norms(self) -> Tensor:
+        """Norms of shape (n_rows,) in double precision; infinite or NaN for a gradient that is not finite."""
         squared = self.squared_norms()
         if any(rule.positions(parts) > 1 for rule, parts in self._prepared.values()):
             floors = self._summed(lambda name, rule, parts: _squared_floors(self._layers[name], rule, parts))
@@ -130,7 +120,8 @@ class LayerRows:
         return squared.sqrt()
 
     def weighted_sum(self, weights: Tensor, left_out: Tensor | None = None, *, start: int = 0) -> dict[str, Tensor]:
-        """Over as many rows as there are weights, from row ``start``."""
+        """Σ weight times gradient by parameter name, in double precision; nothing of rows that are left out. Over as
+        many rows as there are weights, from row ``start``."""
         totals: dict[str, Total] = {}
         for name, (rule, _) in self._prepared.items():
             for rows, parts in self._pieces_of(name):
@@ -212,10 +203,11 @@ class DenseRows:
     squared_sizes = squared_norms
 
     def norms(self) -> Tensor:
+        """See :class:`LayerRows`."""
         return self.squared_norms().sqrt()
 
     def weighted_sum(self, weights: Tensor, left_out: Tensor | None = None, *, start: int = 0) -> dict[str, Tensor]:
-        """Over as many rows as there are weights, from row ``start``."""
+        """See :class:`LayerRows`."""
         out = {}
         for name, gradient in self._gradients.items():
             total = Total()

@@ -17,10 +17,12 @@ from skfairdp._rows._source import (
     Chunk,
     PartWork,
     RowSource,
+    both_added,
     check_free_disk,
     check_order,
     even_tables,
     other_rows,
     stored,
+    total_of,
 )
 from skfairdp._rows._subjects import SubjectRows, Subjects, name_of_subjects, one_of_each

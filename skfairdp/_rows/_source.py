@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -258,6 +259,21 @@ def check_order(source: RowSource, owner: str) -> None:
 def other_rows(owner: str) -> RuntimeError:
     """What to raise where a source that is read again has other rows than the first time."""
     return RuntimeError(f"{owner} read X again and got another number of rows. X must give the same rows each time.")
+
+
+def both_added(add: Callable[[Sum, Sum], Sum], one: tuple[Sum, int], other: tuple[Sum, int]) -> tuple[Sum, int]:
+    """Two sums, each with the number of rows that it is of."""
+    return add(one[0], other[0]), one[1] + other[1]
+
+
+def total_of(
+    source: RowSource, function: Callable[[Chunk], tuple[Sum, int]], add: Callable[[Sum, Sum], Sum], owner: str
+) -> Sum:
+    """The sum over all chunks of what a function makes of one and of how many rows: as many as there were before."""
+    found = source.map_reduce(function, partial(both_added, add))
+    if found is None or found[1] != source.n_rows:
+        raise other_rows(owner)
+    return found[0]
 
 
 def even_tables(source: RowSource, n_rows: int = MOST_ROWS) -> Iterator[pd.DataFrame]:

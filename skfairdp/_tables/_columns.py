@@ -354,18 +354,20 @@ def look_twice(
     of the same bins, the counts are their mean.
     """
     counts = count(columns)
-    first = _released(counts, mechanism, noise)
+    first = released_together(counts, mechanism, noise)
     finer = [closer(column, line) for column, line in zip(columns, first, strict=True)]
     same = [new is column for new, column in zip(finer, columns, strict=True)]
-    second = _released(counts if all(same) else count(finer), mechanism, noise)
+    second = released_together(counts if all(same) else count(finer), mechanism, noise)
     return [
         (column, (a + b) / 2, mechanism.sigma / math.sqrt(LOOKS), a) if alike else (column, b, mechanism.sigma, a)
         for column, a, b, alike in zip(finer, first, second, same, strict=True)
     ]
 
 
-def _released(counts: Sequence[Ints], mechanism: GaussianMechanism, noise: NoiseSource) -> list[Floats]:
-    return np.split(mechanism.release(np.concatenate(counts), noise), np.cumsum([len(c) for c in counts])[:-1])
+def released_together(tables: Sequence[Ints], mechanism: GaussianMechanism, noise: NoiseSource) -> list[Floats]:
+    """Several tables of counts in one release, each as one line."""
+    ends = np.cumsum([table.size for table in tables])[:-1]
+    return np.split(mechanism.release(np.concatenate([table.ravel() for table in tables]), noise), ends)
 
 
 def release_bins(

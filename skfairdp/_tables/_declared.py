@@ -59,12 +59,8 @@ class Declarations:
             dtypes = dtypes.to_dict()
         elif dtypes is not None and not isinstance(dtypes, Mapping):
             dtypes = dict.fromkeys(numbers, dtypes)
-        return cls(
-            _by_column(bounds, names, "bounds", owner),
-            lists,
-            _by_column(dtypes, [*names, *further], "dtypes", owner),
-            owner,
-        )
+        bounds = _by_column(bounds, names, "bounds", owner)
+        return cls(bounds, lists, _by_column(dtypes, [*names, *further], "dtypes", owner), owner)
 
     def of(self, name: Any) -> Declared:
         """Everything that is declared of a column."""

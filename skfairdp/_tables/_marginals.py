@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
 from skfairdp._tables._backend import BackendPlan, GeneratorBackend, Layout, Model, Rows
-from skfairdp._tables._columns import drawn_towards, on_simplex
+from skfairdp._tables._columns import drawn_towards, on_simplex, released_together
 from skfairdp._tables._interactions import LOOKED_AT, InteractionModel, Levels, Surprise, chosen, corrections, n_choices
 from skfairdp._typing import Bools, Codes, Floats, Ints, Pair
 from skfairdp._utils._sklearn import StrOptions
@@ -461,7 +461,7 @@ class MarginalsPlan(BackendPlan):
         tables = [line.reshape(*shape, -1) for line in rows.column_counts(self._all_pairs() if self.tree else ())]
         counted = [by_cell * table for table in tables]
         counted += [by_label * table.sum(axis=0) for table in tables] if by_label else []
-        released = _released_together(counted, mechanism, noise)
+        released = released_together(counted, mechanism, noise)
         sized = zip(released, itertools.cycle(rows.n_codes), strict=False)
         lines = [line.reshape(-1, size) for line, size in sized]
         of_cells = [line / by_cell for line in lines[: len(tables)]]
@@ -499,7 +499,7 @@ class MarginalsPlan(BackendPlan):
         if len(edges) > self.n_pairs:
             raise ValueError(f"{self.n_pairs} tables of pairs were declared, but there are {len(edges)}.")
         counts = list(rows.pair_counts(edges))
-        released = _released_together(counts, self.pairs_at(scale), noise)
+        released = released_together(counts, self.pairs_at(scale), noise)
         return {edge: noisy.reshape(exact.shape) for edge, exact, noisy in zip(edges, counts, released, strict=True)}
 
     # ------------------------------------------------------------------ released values only from here on
@@ -517,12 +517,6 @@ class MarginalsPlan(BackendPlan):
             wanted = combined_shares(own, self.layout.n_rows, own_variance, seen) if seen else own
             out.append(with_mean(shares, own, wanted) if seen else shares)
         return out
-
-
-def _released_together(tables: list[Ints], mechanism: GaussianMechanism, noise: NoiseSource) -> list[Floats]:
-    """Several tables of counts in one release, each as one line."""
-    ends = np.cumsum([table.size for table in tables])[:-1]
-    return np.split(mechanism.release(np.concatenate([table.ravel() for table in tables]), noise), ends)
 
 
 def _independent(observed: Floats, first: Floats, second: Floats) -> Floats:

@@ -25,6 +25,7 @@ from skfairdp._teachers._teachers import (
     Teachers,
     bytes_on_disk,
     counted_once,
+    counted_rows,
     engine_of,
     fit_teachers,
     streamed_class_counts,

@@ -199,14 +199,16 @@ def fit_classifiers(
     return ClassifierEnsemble(fitted, parts.seen.shape[1])
 
 
-def total_fit(constant: int | None, fallback: int, estimator: Any = None, *arguments: Any, **keywords: Any) -> Any:
+def total_fit(
+    constant: int | None, fallback: int, estimator: Any = None, X: Any = None, y: Any = None, groups: Any = None
+) -> Any:
     """Fit a teacher of private rows in silence; return its constant vote where it has one, or fails.
     That it fails depends on private rows, and nothing but a vote may: no error, no warning, no count."""
     if constant is not None:
         return constant
     try:
         with silence():
-            estimator.fit(*arguments, **keywords)
+            estimator.fit(X, y, **({} if groups is None else {"sensitive_features": groups}))
     except _FAILURES:
         return fallback
     return estimator

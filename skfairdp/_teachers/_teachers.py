@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_memory
 
-from skfairdp._rows import LISTED, Chunk, PartWork, RowSource, one_of_each, other_rows, row_hashes
-from skfairdp._teachers._classifiers import fit_classifiers
-from skfairdp._teachers._logistic import LogisticTeachers
-from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers
+from skfairdp._rows import LISTED, Chunk, PartWork, RowSource, both_added, one_of_each, other_rows, row_hashes, total_of
+from skfairdp._teachers._classifiers import ClassifierEnsemble, fit_classifiers
+from skfairdp._teachers._logistic import LogisticEnsemble, LogisticTeachers
+from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble
 from skfairdp._teachers._partition import Parts, check_count, vote_histogram
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator, silence
@@ -40,10 +40,7 @@ class TeacherCache(Protocol):
         """Return a function that calls ``function`` once for each list of positional arguments."""
 
 
-class _Ensemble(Protocol):
-    def predict(self, X: Any) -> NDArray[np.int32]: ...
-
-    def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> NDArray[np.float64]: ...
+_Ensemble = ClassifierEnsemble | LogisticEnsemble | StackedEnsemble
 
 
 class Teachers:
@@ -190,7 +187,7 @@ _MOST_BYTES = 2**29  # of the features of teachers that are trained at once
 
 #: What teachers make of their rows, the teacher of each and a seed for every teacher: counts that are added up. What
 #: looks at one row of each subject gets the hashes by which these are listed instead of teachers.
-Learns = Callable[[RawTable, NDArray[Any], Codes], Any]
+Learns = Callable[..., Any]
 
 
 def streamed_votes(
@@ -256,25 +253,23 @@ def streamed_counts(
     public = seed, seeds, np.minimum(edges, n_teachers), one_each, first, source.knows_order
     parts = _Teaching(learns, compact, source.key, *public)
     source.verbose = verbose
-    total = source.by_part(PartWork(parts.split, parts.vote, len(edges) - 1, parts.dtype, partial(_both_added, add)))
+    total = source.by_part(PartWork(parts.split, parts.vote, len(edges) - 1, parts.dtype, partial(both_added, add)))
     if total is None or total[1] != source.n_rows:
         raise other_rows(owner)
     return total[0]
 
 
-def _both_added(add: Callable[[Any, Any], Any], one: tuple[Any, int], other: tuple[Any, int]) -> tuple[Any, int]:
-    return add(one[0], other[0]), one[1] + other[1]
-
-
 def streamed_class_counts(source: RowSource, schema: Schema, owner: str, n_subjects: int | None = None) -> Codes:
     """Count the rows of each class of the schema, chunk by chunk, or one row of each subject; **private**.
     A subject adds one to one count or, without rows, to none."""
+    return counted_rows(_classes_of, source, schema, owner, n_subjects)
+
+
+def counted_rows(counts: Learns, source: RowSource, schema: Schema, owner: str, n_subjects: int | None) -> Any:
+    """Add up what is counted of all rows of a source, or of one row of each subject; **private**."""
     if n_subjects is not None:
-        return counted_once(_classes_of, source, schema, owner, n_subjects)
-    counts = source.map_reduce(partial(_classes_of_chunk, schema, owner), operator.add)
-    if counts is None or int(counts.sum()) != source.n_rows:
-        raise other_rows(owner)
-    return counts
+        return counted_once(counts, source, schema, owner, n_subjects)
+    return total_of(source, partial(_of_chunk, counts, schema, owner), operator.add, owner)
 
 
 def counted_once(
@@ -301,8 +296,9 @@ def _classes_of(raw: RawTable, *_: Any) -> Codes:
     return np.bincount(raw.labels(), minlength=len(raw.classes))
 
 
-def _classes_of_chunk(schema: Schema, owner: str, chunk: Chunk) -> Codes:
-    return _classes_of(RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True))
+def _of_chunk(counts: Callable[[RawTable], Any], schema: Schema, owner: str, chunk: Chunk) -> tuple[Any, int]:
+    raw = RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True)
+    return counts(raw), raw.n_rows
 
 
 def bytes_on_disk(schema: Schema, n_rows: int, *, groups: bool = False) -> int:

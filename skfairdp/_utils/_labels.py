@@ -4,7 +4,7 @@ import contextlib
 import math
 import re
 import unicodedata
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import repeat
 from numbers import Integral
@@ -82,25 +82,26 @@ def as_groups(
 ) -> Objects:
     """Read one group per row."""
     refuse_masked(sensitive_features, owner=owner, name=name)
-    with without_context():
-        try:
-            columns = _columns(sensitive_features)
-        except Exception:  # whatever a strange cell makes numpy or pandas raise, its type would speak of that cell
-            raise private_error("ragged", owner=owner, name=name) from None
+    columns = _read_or_refused("ragged", _columns, sensitive_features, owner=owner, name=name)
     if isinstance(columns, int):
         raise ValueError(f"{name} of {owner} must be one column, or a table of columns; got {columns} dimensions.")
     if not columns:
         raise ValueError(f"{name} of {owner} is a table with no columns.")
     if len(columns[0]) != n_rows:
         raise ValueError(f"{name} of {owner} has inconsistent length: it must have one entry per row of X.")
-    with without_context():
-        try:
-            out = _cells(columns)
-        except Exception:
-            raise private_error("no groups", owner=owner, name=name) from None
+    out = _read_or_refused("no groups", _cells, columns, owner=owner, name=name)
     if out is None:
         raise private_error("missing value", owner=owner, name=name)
     return out
+
+
+def _read_or_refused(kind: str, read: Callable[[Any], Any], values: Any, **names: str) -> Any:
+    """What is read of values. Whatever numpy or pandas raise of a strange cell, its type would speak of that cell."""
+    with without_context():
+        try:
+            return read(values)
+        except Exception:
+            raise private_error(kind, **names) from None
 
 
 def _columns(sensitive_features: Any) -> list[pd.Series] | int:
@@ -246,20 +247,14 @@ def split_sensitive_columns(
     """Take the named columns out of X and read them as groups."""
     X = as_pandas(X)
     frame = isinstance(X, pd.DataFrame)
-    X = X if frame else _as_table(X, owner)
+    X = X if frame else _read_or_refused("ragged", np.asarray, X, owner=owner, name="X")
     positions = sensitive_positions(X, sensitive_columns, owner=owner)
-    keep = [j for j in range(X.shape[1]) if j not in positions]
-    features = X.iloc[:, keep] if frame else X[:, keep]
+    by_position = X.iloc if frame else X
+    features = by_position[:, [j for j in range(X.shape[1]) if j not in positions]]
     if not read_groups:
         return features, None
-    table = X.iloc[:, positions] if frame else X[:, positions]
-    groups = as_groups(
-        table if len(positions) > 1 else (table.iloc[:, 0] if frame else table[:, 0]),
-        X.shape[0],
-        owner=owner,
-        name="sensitive_columns",
-    )
-    return features, groups
+    named = by_position[:, positions if len(positions) > 1 else positions[0]]
+    return features, as_groups(named, X.shape[0], owner=owner, name="sensitive_columns")
 
 
 def sensitive_positions(X: Any, sensitive_columns: Sequence[str | int] | str | int, *, owner: str) -> list[int]:
@@ -286,14 +281,6 @@ def sensitive_positions(X: Any, sensitive_columns: Sequence[str | int] | str | i
     if len(set(positions)) == X.shape[1]:
         raise ValueError(f"'sensitive_columns' of {owner} takes every column of X; no feature is left.")
     return positions
-
-
-def _as_table(X: Any, owner: str) -> Array:
-    try:
-        return np.asarray(X)
-    except Exception:  # rows of several lengths; whatever numpy says of them speaks of their cells
-        problem = private_error("ragged", owner=owner, name="X")
-    raise problem
 
 
 def group_membership(

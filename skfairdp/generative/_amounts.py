@@ -157,7 +157,9 @@ class AmountTables:
             warn_of_other_units(owner, "amounts", (between[1:-1] + 1) / 2, self.bounds, "bounds_y")
             mean, middle, spread = where_amounts_lie(between, self.bounds)
             if self.mean is not None:  # noise may have put outer quantiles far away
-                spread = _no_wider(spread, (between[-3] - between[2]) / 2, (high - low) / 2)
+                inner = (between[-3] - between[2]) / 2  # half of the quartiles' distance
+                by_middle = (high - low) / 2 * inner * float(norm.ppf(15 / 16) / norm.ppf(11 / 16))
+                spread = spread if inner < _TOGETHER else min(spread, _FARTHEST * by_middle)
                 mean = float(np.clip(self.mean.release(data.amounts, middle, spread, noise), low, high))
             knots = low + (between + 1) / 2 * (high - low)
         levels = AmountLevels(knots, self.bounds, self.layout.n_classes)
@@ -175,12 +177,6 @@ class AmountTables:
             "would suffice.",
             UtilityWarning,
         )
-
-
-def _no_wider(spread: float, inner: float, unit: float) -> float:
-    """A spread that is at most a few times what half of the quartiles' distance says, unless many amounts are one."""
-    by_middle = unit * inner * float(norm.ppf(15 / 16) / norm.ppf(11 / 16))
-    return spread if inner < _TOGETHER else min(spread, _FARTHEST * by_middle)
 
 
 def with_amounts(data: GeneratorData, y: Any, epsilon: float, delta: float, label: str | None) -> GeneratorData:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp import _tables
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
+from skfairdp._estimator import SHARED_CONSTRAINTS
 from skfairdp._tables import GeneratorBackend, GeneratorPlan, MarginalsPlan, Model, drawn_cells, on_simplex
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, RandomStateLike, SubjectLike, Values
 from skfairdp._utils import PublicData, public_generator, warn_caller
@@ -22,7 +22,7 @@ from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.generative import _group_rates, _inputs
 from skfairdp.generative._group_rates import BALANCES
-from skfairdp.generative._inputs import GeneratorData, raw_features, raw_table, read_balance, read_generator_data
+from skfairdp.generative._inputs import GeneratorData, ReadsCells, raw_features, raw_table, read_balance
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import NoiseSource, PrivacyLedger, note_paid
@@ -46,7 +46,7 @@ UNCHANGED: Any = object()
 
 @shared_docs
 @with_schema
-class PFGuardGenerator(PrivateEstimator):
+class PFGuardGenerator(ReadsCells):
     """Private generator of synthetic rows that may be published, with groups and labels in balance.
 
     **Guarantee.** (ε, δ)-differential privacy for one record under replacement, features, label and group together.
@@ -333,10 +333,6 @@ class PFGuardGenerator(PrivateEstimator):
         other._choose_rates(wanted, columns, public_generator(self.random_state))
         return other
 
-    def _read(self, X: Any, y: Any = None, **given: Any) -> GeneratorData:
-        self._validate_params()
-        return read_generator_data(self, X, y, **given)
-
     def _plan(self, data: GeneratorData) -> GeneratorPlan:
         backend: GeneratorBackend
         if isinstance(self.backend, str):
@@ -510,9 +506,3 @@ class PFGuardGenerator(PrivateEstimator):
         if self._schema is not None:
             features = _inputs.numbers_of(RawTable.read(self._schema, features, owner=type(self).__name__))
         return self.model_.label_shares(self._codec.encode(_tables.read_table(features)))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
-        tags.no_validation = False
-        return tags

@@ -6,7 +6,6 @@ rows (``_declared.py``, ``_table_codec.py``).
 
 import contextlib
 import math
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -16,12 +15,14 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 from sklearn.base import clone
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, validate_data
 
 from skfairdp import _inputs, _tables, _utils
-from skfairdp._rows import Chunk, RowSource, Subjects, check_free_disk, keyed_by_subject, opened, other_rows
+from skfairdp._estimator import PrivateEstimator
+from skfairdp._rows import RowSource, Subjects, check_free_disk, keyed_by_subject, opened
 from skfairdp._tables import Declarations, Form, Layout, Rows, SampleForm, Table
-from skfairdp._teachers import bytes_on_disk, counted_once
+from skfairdp._teachers import bytes_on_disk, counted_rows
 from skfairdp._typing import Floats, Ints, Objects, Pair
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.generative._group_rates import Balance, given_label_rates, read_admissible
@@ -119,17 +120,8 @@ class StreamedTable:
     def _counts(self, function: Callable[..., list[Ints]], sizes: Sequence[int]) -> list[Ints]:
         """Tables of counts, summed over all chunks. Each counts every row once, or one row of each subject."""
         count = partial(_of_rows, function, self.n_classes, self.n_groups)
-        if self.n_subjects is not None:
-            once = counted_once(count, self.source, self.schema, self.owner, self.n_subjects)
-            return np.split(once, np.cumsum(sizes)[:-1])
-        total = self.source.map_reduce(partial(_of_chunk, count, self.schema, self.owner), operator.add)
-        if total is None or int(total[: sizes[0]].sum()) != len(self):
-            raise other_rows(self.owner)
+        total = counted_rows(count, self.source, self.schema, self.owner, self.n_subjects)
         return np.split(total, np.cumsum(sizes)[:-1])
-
-
-def _of_chunk(count: Callable[[RawTable], Ints], schema: Schema, owner: str, chunk: Chunk) -> Ints:
-    return count(RawTable.read(schema, chunk.table, owner=owner, may_be_empty=True))
 
 
 def _of_rows(function: Callable[..., Any], n_classes: int, n_groups: int, raw: RawTable, *teachers: Any) -> Ints:
@@ -263,6 +255,19 @@ class _Features:
     group_columns: tuple[tuple[int, Any, Any], ...] = ()
     raw: RawTable | Any = None
     source: RowSource | Any = None
+
+
+class ReadsCells(PrivateEstimator):
+    """Learns from tables whose cells may be numbers, categories, booleans, or missing."""
+
+    def _read(self, X: Any, y: Any = None, **given: Any) -> GeneratorData:
+        self._validate_params()
+        return read_generator_data(self, X, y, **given)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
 
 
 def read_generator_data(

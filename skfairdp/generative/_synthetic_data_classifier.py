@@ -24,7 +24,7 @@ from skfairdp._row_wise import predict_codes, row_wise_predictions
 from skfairdp._tables import GeneratorBackend, GeneratorPlan
 from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_learner, takes_groups
 from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike, Values
-from skfairdp._usefulness import Comparison
+from skfairdp._usefulness import Comparison, learned_by_heart, seen
 from skfairdp._utils import silence
 from skfairdp._utils._sklearn import A_LEARNER, Interval
 from skfairdp.exceptions import UtilityWarning
@@ -209,9 +209,8 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         schema_of(self)
         if y is None and self.schema is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        generator = self._generator()
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
-        self._hand_on(generator)
+        generator = self._generator()
         learner = self._learner(data.layout.n_classes)
         plan, rng = self._plan(data), _utils.public_generator(generator.random_state)
         self._rehearse(*learner, data, looks_further=getattr(plan.backend, "joint_share", 0) > 0)
@@ -240,8 +239,9 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         if plan.gain is not None:
             ahead = self._rows_ahead(answers, labels) if has_learned else 0
             gain = float(plan.gain.release([float(ahead)], noise)[0])
-            self._beside = self._forecast.compared(self.generator_.observed_rates_.sum(axis=0), gain)
-            self._is_behind = self._forecast.is_behind(self._beside)
+            beside = self._beside = self._forecast.compared(self.generator_.observed_rates_.sum(axis=0), gain)
+            # Where labels follow sums noise alone says nothing of them: a learner is as likely ahead as it seems.
+            self._is_behind = not beside.may_stay if self._forecast.sums is None else beside.ahead <= 0
         if plan.judge is None:
             return None
         given = np.full_like(answers, self._usual) if self._is_behind else answers
@@ -347,12 +347,14 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             )
 
     def _on_samples(self) -> Comparison:
-        """The learner beside the most frequent class on other rows of the generator, which cost nothing."""
+        """The learner beside the most frequent class on other rows of the generator, which noise may have shaped."""
         drawn = _utils.child_seeds(_utils.public_generator(self.random_state), 1)[0]
         rows, labels = self.generator_.sample_labels(SHOWN, random_state=drawn)
         predicted = predict_codes(self.estimator_, self._as_numbers(self._features(rows)))
-        codes = np.searchsorted(self.classes_, np.asarray(labels).reshape(-1))
-        return self._forecast.on_samples(predicted, codes, self.generator_.observed_rates_.sum(axis=0))
+        found = seen(predicted, np.searchsorted(self.classes_, np.asarray(labels).reshape(-1)))
+        rates = self.generator_.observed_rates_.sum(axis=0)
+        by_noise = learned_by_heart(rates / rates.sum(), self._forecast.noise)
+        return replace(found, ahead=found.ahead - by_noise, where="of synthetic rows")
 
     def predict(self, X: ArrayLike | pd.DataFrame) -> Array:
         """Predict the class of each row, without its group.
@@ -457,8 +459,7 @@ def _reduction(learner: Any, asked: Any, name: str) -> Any:
             f"{owner} with an 'estimator' takes one constraint, a difference of one of these rates: {[*_MOMENTS]}. "
             "Leave 'estimator' None, which takes any constraint, or give a learner whose fit takes groups."
         )
-    bound = (_LEAST_BOUND if one.difference_bound is None else one.difference_bound) / (
-        2 - (one.method != "between_groups")
-    )
+    bound = _LEAST_BOUND if one.difference_bound is None else one.difference_bound
+    bound /= 2 if one.method == "between_groups" else 1
     constraint = _MOMENTS[one.rate](difference_bound=max(bound, _LEAST_BOUND))
     return reductions.ExponentiatedGradient(learner, constraint, max_iter=25)

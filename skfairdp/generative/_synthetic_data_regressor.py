@@ -170,7 +170,6 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         """
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
         generator = self._generator()
-        self._hand_on(generator)
         learner, with_groups = self._another_learner()
         self._rehearse(learner, with_groups, data)
         plan, rng = self._plan(data), public_generator(generator.random_state)

@@ -7,11 +7,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.utils import Tags
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from skfairdp._estimator import PrivateEstimator
 from skfairdp._inputs import without_subject
 from skfairdp._row_wise import known_row_wise
 from skfairdp._tables import MarginalsBackend
@@ -21,7 +19,7 @@ from skfairdp._utils import PublicData, copy_label_encoding, public_generator, s
 from skfairdp._utils._sklearn import answers_as_fitted, take_rows
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.generative._generator import UNCHANGED, PFGuardGenerator
-from skfairdp.generative._inputs import GeneratorData, raw_features, read_container, read_generator_data
+from skfairdp.generative._inputs import GeneratorData, ReadsCells, raw_features, read_container
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import carrying, composed, held_by
 from skfairdp.schema import Schema, SchemaEncoder
@@ -39,7 +37,7 @@ _RELEASED = 10_000
 GENERATOR_CONSTRAINTS = {n: kinds for n, kinds in PFGuardGenerator._parameter_constraints.items() if n != "public_data"}
 
 
-class LearnsSyntheticRows(PrivateEstimator):
+class LearnsSyntheticRows(ReadsCells):
     """Has a learner, and the parameters of the generator whose rows it is trained on.
 
     A subclass says which learner, by ``_another_learner``, trains it, by ``_learn``, and tells by ``_fall_back`` how it
@@ -146,24 +144,17 @@ class LearnsSyntheticRows(PrivateEstimator):
 
     # ------------------------------------------------------------------ the generator
 
-    def _read(self, X: Any, y: Any = None, **given: Any) -> GeneratorData:
-        self._validate_params()
-        return read_generator_data(self, X, y, **given)
-
     def _generator(self) -> PFGuardGenerator:
-        """An unfitted generator of the rows, which pays in the name of this estimator."""
+        """An unfitted generator of the rows, which pays in the name of this estimator and knows what it has read."""
         shared = inspect.signature(PFGuardGenerator).parameters.keys() & self.get_params(deep=False).keys()
         generator = PFGuardGenerator(**{"balance": None, **{name: getattr(self, name) for name in shared}})
         generator._spends_as, generator._for_learner = type(self).__name__, True
         generator._asked_in_blocks = self.estimator is None or known_row_wise(self.estimator)
-        return generator
-
-    def _hand_on(self, generator: PFGuardGenerator) -> None:
-        """What was read of the columns and labels, for the generator."""
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(generator, name, getattr(self, name))
         copy_label_encoding(generator, self)
+        return generator
 
     def _taught(self, generator: PFGuardGenerator, data: GeneratorData, *learner: Any) -> Exception | None:
         """Train the learner on synthetic rows only; what it raises is told once everything is released."""
@@ -261,8 +252,3 @@ class LearnsSyntheticRows(PrivateEstimator):
         numbers = self.encoder_.transform(features)
         shares = self.generator_._label_shares(features)
         return numbers if shares is None else np.column_stack([numbers, shares[:, 1:]])
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
-        return tags

@@ -1,13 +1,13 @@
 """What a learner can hope for from noisy tables, told from public numbers; and one noisy look at how far it got."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from skfairdp._class_sums import ClassSums
 from skfairdp._tables import RELATION, Layout
-from skfairdp._typing import Floats, Ints
-from skfairdp._usefulness import Comparison, learned_by_heart, seen, units_of, ways_of, what_is_enough
+from skfairdp._typing import Floats
+from skfairdp._usefulness import Comparison, units_of, ways_of, what_is_enough
 from skfairdp._utils import PlainState
 from skfairdp.privacy import GaussianMechanism, LaplaceCounts, NeighboringRelation, gdp_mu
 
@@ -128,16 +128,6 @@ class TableForecast(PlainState):
         ahead, error = gain / self.n_looked_at, self.gain.sigma / self.n_looked_at
         where = "of the private rows, by a released count,"
         return Comparison(usual, ahead, float(rates[usual] / rates.sum()), error, where)
-
-    def is_behind(self, beside: Comparison) -> bool:
-        """Whether the most frequent class takes the learner's place. Where labels follow sums noise alone says nothing
-        of them, so a learner is as likely ahead as it seems."""
-        return not beside.may_stay if self.sums is None else beside.ahead <= 0
-
-    def on_samples(self, predicted: Ints, codes: Ints, rates: Floats) -> Comparison:
-        """The same by rows of the generator that it was not taught by, which noise may have shaped."""
-        found, by_noise = seen(predicted, codes), learned_by_heart(rates / rates.sum(), self.noise)
-        return replace(found, ahead=found.ahead - by_noise, where="of synthetic rows")
 
     @property
     def enough(self) -> tuple[int | None, float | None]:

@@ -17,7 +17,7 @@ from skfairdp._typing import Bools, Floats, Values
 from skfairdp._usefulness import HOPELESS, REACH, AmountMean, gradient_noise, units_of, ways_of, what_is_enough
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
-from skfairdp.gradient._parity import JUDGED, DPSGDPlan, PublicPenalty, SignedLoss
+from skfairdp.gradient._parity import JUDGED, DPSGDPlan, PublicPenalty, SignedLoss, private_answers
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu, rounded_up
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ FARTHEST = 3.0
 FEWEST, CLEAR = 30, 3.0
 #: Rows that are added at either end of what there is, for an upper bound.
 AT_EITHER_END = norm.ppf(LEVEL) ** 2 / 2
-ROWS_AT_ONCE = 8192
 _POWERS = {"SquareLoss": 2, "AbsoluteLoss": 1}
 
 
@@ -255,15 +254,8 @@ class AmountJudge:
 
 
 def predicted_amounts(module: Any, X: Any, relation: NeighboringRelation) -> Floats:
-    """Predictions for private rows, NaN where there is none. Private.
-
-    Where a row may come or go, one by one: how a row is rounded hangs on its batch.
-    """
-    from skfairdp._networks import private_logits
-
-    size = ROWS_AT_ONCE if relation.number_is_public else 1
-    parts = [private_logits(module, X[i : i + ROWS_AT_ONCE], size)[:, 0] for i in range(0, len(X), ROWS_AT_ONCE)]
-    return np.concatenate(parts)
+    """Predictions for private rows, NaN where there is none. Private."""
+    return np.concatenate([logits[:, 0] for _, logits in private_answers(module, X, relation)])
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from skfairdp._usefulness import DOUBTFUL, default_net
 from skfairdp._utils import PublicData, RandomStateLike, child_seeds, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import UtilityWarning
-from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, beside
+from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, beside, private_answers
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
 
 if TYPE_CHECKING:
@@ -181,7 +181,6 @@ MOST_FOR_COUNTS, MOST_FOR_GAIN = 0.5, 0.25  # of the squared cost of the fit tha
 #: given up every other time: .01 lost half of what 6,000 rows with weak features had taught. Gradients have 2 % more
 #: noise by it.
 FOR_GAIN, FOR_COUNTS = 0.04, 0.005
-ROWS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True)
@@ -247,17 +246,14 @@ class MajorityBaselineTest:
         """Release how far ahead the module is; return it with that, or else one that always answers the most frequent
         class, and ranks rows as the module does.
         """
-        from skfairdp._networks import one_answer, private_logits
+        from skfairdp._networks import one_answer
 
         counts = self.counts.release(np.bincount(y, minlength=n_classes), noise)
         usual = int(counts.argmax())
-        # Where a row may come or go, one by one: how a row is rounded hangs on its batch.
-        size = ROWS_AT_ONCE if self.relation.number_is_public else 1
         right = 0
-        for i in range(0, len(y), ROWS_AT_ONCE):
-            logits = private_logits(module, X[i : i + ROWS_AT_ONCE], size)
+        for some, logits in private_answers(module, X, self.relation):
             known = ~np.isnan(logits).any(axis=1)  # a row without an answer has none that is right
-            right += int(np.count_nonzero(known & (logits.argmax(axis=1) == y[i : i + ROWS_AT_ONCE])))
+            right += int(np.count_nonzero(known & (logits.argmax(axis=1) == y[some])))
         ahead = right - int(np.count_nonzero(y == usual))
         rates = np.maximum(counts, 1.0) / np.maximum(counts, 1.0).sum()
         found = self._compared(rates, usual, float(self.gain.release([float(ahead)], noise)[0]))

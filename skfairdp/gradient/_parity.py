@@ -1,6 +1,7 @@
 """Where the parity of FairDP-SGD comes from, and how sure its answers may be."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from numbers import Integral, Real
@@ -359,6 +360,17 @@ OPINION = 0.25  # of a standard deviation: rows as sure as they are right, again
 ROWS_AT_ONCE = 8192
 
 
+def private_answers(module: Any, X: Any, relation: NeighboringRelation) -> Iterator[tuple[slice, Floats]]:
+    """Which private rows, and their logits. Where a row may come or go each is asked alone: how it is rounded hangs on
+    its batch."""
+    from skfairdp._networks import private_logits
+
+    size = ROWS_AT_ONCE if relation.number_is_public else 1
+    for start in range(0, len(X), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
+        yield some, private_logits(module, X[some], size)
+
+
 @dataclass(frozen=True)
 class Temperature:
     """A table of rows, by how sure the network is of its answer and whether that is right, released once.
@@ -394,15 +406,10 @@ class Temperature:
 
     def table(self, module: Any, X: Any, y: Ints) -> Floats:
         """Count rows by how sure the network is, and by whether it is wrong or right. Private."""
-        from skfairdp._networks import private_logits
-
-        # Where a row may come or go, one by one: how a row is rounded hangs on its batch.
-        size = ROWS_AT_ONCE if self.relation.number_is_public else 1
         found = np.zeros((len(ODDS), 2))
-        for i in range(0, len(y), size):
-            logits = private_logits(module, X[i : i + size], size)
+        for some, logits in private_answers(module, X, self.relation):
             known = ~np.isnan(logits).any(axis=1)  # a row without an answer counts nowhere
-            logits, truth = logits[known], y[i : i + size][known]
+            logits, truth = logits[known], y[some][known]
             answer = logits.argmax(axis=1)[:, None]
             best = np.take_along_axis(logits, answer, axis=1)[:, 0]
             np.put_along_axis(logits, answer, -np.inf, axis=1)

@@ -11,7 +11,7 @@ they should.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import Any, Protocol
 
@@ -130,8 +130,6 @@ def _times_slope(outputs: Tensor, slopes: Tensor) -> Tensor:
     return (outputs * slopes).sum(1)
 
 
-Cell = tuple[int, int]  # a constraint, and one of its cells
-
 _CHUNK = 8192
 _KEPT = 2e7  # numbers of prepared rows that may stay in memory between the two passes, in two precisions
 _DOTS = 1024
@@ -163,6 +161,7 @@ class ConstraintGradient:
     fused: bool | None = None
     vectorized: bool = True
     dtype: torch.dtype = torch.float32
+    _seen: dict[str, Any] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(
@@ -248,7 +247,7 @@ class ConstraintGradient:
             of_rows = self._arrays[1][positions]
 
             return PlainRows(
-                NumpyMLP.of(module),
+                NumpyMLP(module),
                 self.X.numpy().take(positions, axis=0),
                 lambda logits: self._slopes(torch.softmax(logits, dim=1).numpy(), of_rows, with_loss),
             )
@@ -290,10 +289,6 @@ class ConstraintGradient:
         return self._seen["layers"]
 
     @cached_property
-    def _seen(self) -> dict[str, Any]:
-        return {}
-
-    @cached_property
     def _pairs(self) -> list[Pair]:
         """The cells that each constraint compares rows in."""
         return sorted({(c, cell) for line in self.constraints.merged_cells.tolist() for c, cell in enumerate(line)})
@@ -311,9 +306,9 @@ class ConstraintGradient:
         """Cells, labels and groups of all rows."""
         return tuple(part.cpu().numpy() for part in (self.constraints.cells, self.y, self.groups))
 
-    def _mean_gradients(self, parts: Sequence[tuple[Any, Ints]], n_columns: int) -> dict[Cell, Floats]:
+    def _mean_gradients(self, parts: Sequence[tuple[Any, Ints]], n_columns: int) -> dict[Pair, Floats]:
         """Mean gradient of each constraint in each of its cells, over (the first) rows that come in parts."""
-        means: dict[Cell, Floats] = {}
+        means: dict[Pair, Floats] = {}
         for c, cell in self._pairs:
             inside = [cells[:, c] == cell for _, cells in parts]
             size = max(1, sum(int(here.sum()) for here in inside))
@@ -381,7 +376,7 @@ def _with_column(weights: Floats, *value: float) -> Floats:
     return np.column_stack([weights, *(np.full(len(weights), v) for v in value)])
 
 
-def _sizes(rows: RowGradients, cells: Ints, means: dict[Cell, Floats]) -> Floats:
+def _sizes(rows: RowGradients, cells: Ints, means: dict[Pair, Floats]) -> Floats:
     """A + M of every row and constraint: what the rounding of its centred gradient follows."""
     sizes = np.sqrt(rows.squared_sizes()[:, : cells.shape[1]])
     for (c, cell), mean in means.items():
@@ -389,7 +384,7 @@ def _sizes(rows: RowGradients, cells: Ints, means: dict[Cell, Floats]) -> Floats
     return sizes
 
 
-def _mean_part(mine: Floats, cells: Ints, means: dict[Cell, Floats]) -> Floats:
+def _mean_part(mine: Floats, cells: Ints, means: dict[Pair, Floats]) -> Floats:
     """Σ weight times the mean of the row's cell; weights are added up in pieces, which keeps their rounding short."""
     total = np.zeros(len(next(iter(means.values()))))
     for (c, cell), mean in means.items():

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skfairdp._networks import products_of_step, threads_of_steps
+from skfairdp._networks import TailAverage, products_of_step, threads_of_steps
 from skfairdp._typing import Floats
 from skfairdp.fairness import FairnessConstraints, name_of
 
@@ -116,20 +116,6 @@ def followed_scores(
     return torch.where(torch.tensor(generalized, device=soft.device), soft, hard)
 
 
-class LastIterates:
-    """The running mean of some parameters."""
-
-    def __init__(self, parameters: Sequence[Tensor]) -> None:
-        self._parameters = parameters
-        self.mean = [torch.zeros_like(p) for p in parameters]
-
-    def add(self, share: float | Tensor) -> None:
-        """Let the present values enter the mean with this share, one for all or one per network of a stack."""
-        for m, p in zip(self.mean, self._parameters, strict=True):
-            of_each = share if isinstance(share, float) else share.to(p.dtype).view(-1, *[1] * (p.ndim - 1))
-            m.lerp_(p.detach(), of_each)
-
-
 #: Of the largest slope, what counts as nothing. Where slopes cancel, as that of a bias does on as many rows of each
 #: class, rounding is left of them, and in its first step Adam makes as much of that as of any other: the processor
 #: would decide which way to go, and a later count of answers would tell.
@@ -175,9 +161,7 @@ class OneNetwork:
         # then loss and release share a pass, and nothing is held
         self.at_once = self.from_sample and released == self.steps
         self.optimizer = optimizer
-        share = training.average_last
-        self.first_averaged = self.steps - max(1, round(share * self.steps)) if share else self.steps
-        self.averaged = LastIterates(self.parameters)
+        self.average = TailAverage(module, self.steps, training.average_last)
         self.batches = _batches(len(X), min(training.batch_size, len(X)), X.device)
 
     @property
@@ -282,15 +266,11 @@ class OneNetwork:
             slope.masked_fill_(slope.abs() <= least, 0.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        if t >= self.first_averaged:
-            self.averaged.add(1.0 / (t - self.first_averaged + 1))
+        self.average.add(t)
 
     def finish(self) -> None:
         """Put the mean of the last iterates in the place of the last one."""
-        if self.first_averaged < self.steps:
-            with torch.no_grad():
-                for p, value in zip(self.parameters, self.averaged.mean, strict=True):
-                    p.copy_(value)
+        self.average.put()
         self.module.eval()
 
     def _released(self, rows: Tensor, *, with_loss: bool = False) -> Tensor:

@@ -22,11 +22,12 @@ _PIECE = 1024  # rows of one sum
 
 
 class NumpyMLP:
-    """Linear layers with tanh or ReLU between them, as views of their parameters."""
+    """Linear layers with tanh or ReLU between them, of a module that it reads: as views of its parameters."""
 
-    def __init__(self, weights_of: list[tuple[Floats32, Floats32]], activations: list[nn.Module]) -> None:
-        self.weights_of = weights_of
-        self.activations = [_ACTIVATIONS[type(activation)] for activation in activations]
+    def __init__(self, module: nn.Module) -> None:
+        layers: list[Any] = list(module.children())
+        self.weights_of = [(layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in layers[::2]]
+        self.activations = [_ACTIVATIONS[type(activation)] for activation in layers[1::2]]
 
     @staticmethod
     def reads(module: nn.Module, X: Tensor) -> bool:
@@ -43,14 +44,6 @@ class NumpyMLP:
             and not any(getattr(part, name) for part in module.modules() for name in hooks)
             and X.ndim == 2
         )
-
-    @classmethod
-    def of(cls, module: nn.Module) -> "NumpyMLP":
-        """Of a module that it reads; its parameters and these are the same memory."""
-        assert isinstance(module, nn.Sequential)
-        layers: list[Any] = list(module)
-        views = [(layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in layers[::2]]
-        return cls(views, layers[1::2])
 
     @property
     def n_parameters(self) -> int:
@@ -192,21 +185,26 @@ class NumpyMLPTraining(OneNetwork):
 
     @staticmethod
     def fits(module: nn.Module, X: Tensor, constraints: FairnessConstraints, optimizer: torch.optim.Optimizer) -> bool:
-        """Whether it is linear layers with tanh or ReLU between them, on the CPU, and Adam as it usually is."""
+        """Whether it is linear layers with tanh or ReLU between them, on the CPU, and torch's Adam with no other
+        options than step size, betas, eps and weight decay."""
+        groups, usual = optimizer.param_groups, ("lr", "betas", "eps", "weight_decay", "params")
+        plain = torch.optim.Adam([torch.zeros(1)]).param_groups[0]
         return (
             NumpyMLP.reads(module, X)
             and all(column.power == 1 for column in constraints.columns)
-            and _Adam.is_usual(optimizer)
+            and type(optimizer) is torch.optim.Adam
+            and len(groups) == 1
+            and all(groups[0].get(name) == value for name, value in plain.items() if name not in usual)
         )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.vector = np.concatenate([p.detach().numpy().ravel() for p in self.parameters])
         self.slope, self.mean = np.zeros_like(self.vector), np.zeros_like(self.vector)
-        pieces = NumpyMLP.of(self.module).split(self.vector)
+        pieces = NumpyMLP(self.module).split(self.vector)
         for p, view in zip(self.parameters, (view for of_layer in pieces for view in of_layer), strict=True):
             p.data = torch.from_numpy(view)
-        self.layers = NumpyMLP.of(self.module)
+        self.layers = NumpyMLP(self.module)
         self.slopes_of = self.layers.split(self.slope)
         self.adam = _Adam(self.optimizer, self.vector)
         self.rows: Floats32 = self.X.numpy()
@@ -289,8 +287,8 @@ class NumpyMLPTraining(OneNetwork):
             if self.held is not None:
                 self.slope += self.held.numpy()
         self.adam.step(self.slope)
-        if t >= self.first_averaged:
-            self.mean += (self.vector - self.mean) / np.float32(t - self.first_averaged + 1)
+        if t >= self.average.first:
+            self.mean += (self.vector - self.mean) / np.float32(t - self.average.first + 1)
 
     def _released(self, rows: Tensor, *, with_loss: bool = False) -> Tensor:
         if self.from_sample:
@@ -314,7 +312,7 @@ class NumpyMLPTraining(OneNetwork):
 
     def finish(self) -> None:
         """Put the mean of the last iterates in the place of the last one."""
-        if self.first_averaged < self.steps:
+        if self.average.first < self.steps:
             self.vector[:] = self.mean
         self.module.eval()
 
@@ -334,17 +332,6 @@ class _Adam:
         self.lr, (self.beta1, self.beta2) = float(group["lr"]), group["betas"]
         self.eps, self.decay = float(group["eps"]), float(group["weight_decay"])
         self.first, self.second, self.t = np.zeros_like(vector), np.zeros_like(vector), 0
-
-    @staticmethod
-    def is_usual(optimizer: torch.optim.Optimizer) -> bool:
-        """Whether it is torch's Adam with no other options than step size, betas, eps and weight decay."""
-        groups, usual = optimizer.param_groups, ("lr", "betas", "eps", "weight_decay", "params")
-        plain = torch.optim.Adam([torch.zeros(1)]).param_groups[0]
-        return (
-            type(optimizer) is torch.optim.Adam
-            and len(groups) == 1
-            and all(groups[0].get(name) == value for name, value in plain.items() if name not in usual)
-        )
 
     def step(self, slope: Floats32) -> None:
         self.t += 1

@@ -62,15 +62,11 @@ class Perceptron:
         first = self.weights[0] / scale[:, None]
         return Perceptron([first, *self.weights[1:]], [self.biases[0] - center @ first, *self.biases[1:]])
 
-    def scores(self, X: Floats) -> Floats:
-        """Scores of the classes, (n_rows, n_classes)."""
-        for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            X = np.maximum(X @ w + b, 0.0)
-        return X @ self.weights[-1] + self.biases[-1]
-
     def predict_proba(self, X: Floats) -> Floats:
         """Class probabilities, (n_rows, n_classes)."""
-        return softmax(self.scores(X), axis=1)
+        for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            X = np.maximum(X @ w + b, 0.0)
+        return softmax(X @ self.weights[-1] + self.biases[-1], axis=1)
 
 
 def standard_scale(X: Floats) -> tuple[Floats, Floats]:

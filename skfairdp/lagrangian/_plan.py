@@ -144,12 +144,8 @@ class PFLDPlan:
         """Standard deviation of the noise on each moment of these features."""
         return self.sigma_primal * self._moved * _longest_row(features)
 
-    def dual_noise(self, violations: Floats) -> float:
-        """Standard deviation of the noise on each sum of these violations."""
-        return self.sigma_dual * self._moved * _longest_row(violations)
-
     def largest_dual_noise(self, n_constraints: int) -> float:
-        """The same for any violations between -1 and 1 of so many constraints at once."""
+        """The most on each sum of violations between -1 and 1 of so many constraints at once."""
         return self.sigma_dual * self._moved * math.sqrt(n_constraints)
 
     # ------------------------------------------------------------------ releases
@@ -160,7 +156,7 @@ class PFLDPlan:
         member = np.zeros((len(cells), n_cells))
         member[np.arange(len(cells)), cells] = 1.0
         sizes = member.sum(0)
-        counts = self._release(member, groups, sizes, self.count_noise, self._moved, source)
+        counts = self._release(member, groups, sizes, self.sigma_count, 1.0, source)
         least = np.minimum(max(1.0, 2 * self.count_noise), np.maximum(sizes, 1.0) / (2 * self.n_groups))
         return np.clip(counts, least, np.maximum(sizes - (self.n_groups - 1) * least, least))
 
@@ -177,8 +173,7 @@ class PFLDPlan:
     def release_moments(self, features: Floats, groups: Ints, source: NoiseSource) -> Floats:
         """Noisy sums of public features, which are rounded in their place, over each group: (n_groups, n_features)."""
         features = _exactly_summable(features)
-        moved = self._moved * _longest_row(features)
-        return self._release(features, groups, features.sum(0), self.moment_noise(features), moved, source)
+        return self._release(features, groups, features.sum(0), self.sigma_primal, _longest_row(features), source)
 
     def release_violations(
         self, values: Floats, cells: Ints, n_cells: int, groups: Ints, source: NoiseSource
@@ -194,8 +189,7 @@ class PFLDPlan:
             if bounds[c] > 0:  # constraints of small range must not drown in the noise of others
                 violations[rows, cells[:, c], c] = centred / bounds[c]
         flat = _exactly_summable(violations.reshape(n, -1))
-        moved = self._moved * _longest_row(flat)
-        released = self._release(flat, groups, np.zeros(flat.shape[1]), self.dual_noise(flat), moved, source)
+        released = self._release(flat, groups, np.zeros(flat.shape[1]), self.sigma_dual, _longest_row(flat), source)
         used = np.zeros((n_cells, k), dtype=bool)
         used[cells, np.arange(k)] = True
         return released.reshape(-1, n_cells, k) * bounds * used
@@ -208,10 +202,10 @@ class PFLDPlan:
         return self.judge.release(counts, source)
 
     def _release(
-        self, values: Floats, groups: Ints, total: Floats, noise: float, moved: float, source: NoiseSource
+        self, values: Floats, groups: Ints, total: Floats, sigma: float, longest: float, source: NoiseSource
     ) -> Floats:
-        """Noisy sums of rows over each group, made to add up to their public total.
-        ``moved`` is how far the sums can move, in L2, when a row changes its group."""
+        """Noisy sums of rows, of this length at most, over each group, made to add up to their public total."""
+        noise, moved = sigma * self._moved * longest, self._moved * longest
         released = range(1, 2) if self.n_groups == 2 else range(self.n_groups)
         blocks = [slice(start, start + _ROWS) for start in range(0, len(values), _ROWS)]
         sums = np.stack([np.sum([values[r][groups[r] == a].sum(0) for r in blocks], axis=0) for a in released])

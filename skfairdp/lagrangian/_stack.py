@@ -14,7 +14,7 @@ from torch.types import Device
 from skfairdp._networks import StackedMLP, batch_stream, one_vector
 from skfairdp._typing import Floats, Ints, Reals
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.lagrangian._dual_ascent import ERROR_STEP, LagrangianTraining, LastIterates, followed_scores
+from skfairdp.lagrangian._dual_ascent import ERROR_STEP, LagrangianTraining, followed_scores
 
 # Floats of one hidden activation while violations are measured.
 _ACTIVATION_FLOATS = 2**23
@@ -153,7 +153,7 @@ class Stack:
         self.steps_of = -(-sizes // training.batch_size) * epochs
         self.n_steps = int(self.steps_of.max())
         self.averaged_of = np.maximum(1, np.rint(training.average_last * self.steps_of)).astype(int)
-        self.averaged = LastIterates(self.params)
+        self.means = [torch.zeros_like(p) for p in self.params]
 
     @property
     def of_step(self) -> float:
@@ -189,10 +189,12 @@ class Stack:
         steps, averaged = self.steps_of, self.averaged_of
         count = np.where((t >= steps - averaged) & (t < steps), t - steps + averaged + 1, 0)
         if count.any():
-            self.averaged.add(torch.as_tensor(np.where(count, 1 / np.maximum(count, 1), 0.0), device=self.device))
+            share = torch.as_tensor(np.where(count, 1 / np.maximum(count, 1), 0.0), device=self.device)
+            for m, p in zip(self.means, self.params, strict=True):
+                m.lerp_(p, share.to(p.dtype).view(-1, *[1] * (p.ndim - 1)))
         if finished.size:
             done = torch.as_tensor(finished, device=self.device)
-            for kept, m in zip(self.result, self.averaged.mean, strict=True):
+            for kept, m in zip(self.result, self.means, strict=True):
                 kept[done] = m[done]
 
     @torch.no_grad()

@@ -48,11 +48,11 @@ def train_lagrangian(
     training: LagrangianTraining,
     *,
     violations: Callable[[Floats], Floats],
+    make_optimizer: Callable[[nn.Module], torch.optim.Optimizer],
     membership: Floats | None = None,
     gradient: "ConstraintGradient | None" = None,
     dual_noise: float = 0.0,
     watched: tuple[Ints, FairnessConstraints] | None = None,
-    make_optimizer: Callable[[nn.Module], torch.optim.Optimizer] | None = None,
     seed: int = 0,
     verbose: int = 0,
 ) -> tuple[nn.Module, Floats]:
@@ -67,11 +67,7 @@ def train_lagrangian(
         lambda found, h: seen.project_to_bounds(found, seen.means(h)), sizes / len(seen.y),
     )  # fmt: skip
     with own_generator(seed, network.device):
-        if make_optimizer is None:
-            trained = [p for p in module.parameters() if p.requires_grad]
-            optimizer: torch.optim.Optimizer = torch.optim.Adam(trained, lr=training.lr, **training.optimizer_options)
-        else:
-            optimizer = make_optimizer(module)
+        optimizer = make_optimizer(module)
         learner = (NumpyMLPTraining if NumpyMLPTraining.fits(module, rows, of_rows, optimizer) else OneNetwork)(
             module, rows, of_rows, training, ascent.sizes, membership=membership, gradient=gradient,
             optimizer=optimizer, watched=of_seen,

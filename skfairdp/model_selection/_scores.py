@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import operator
 import re
 import warnings
 from abc import ABC, abstractmethod
@@ -19,7 +20,7 @@ from sklearn.metrics import get_scorer, get_scorer_names
 
 from skfairdp import metrics, privacy
 from skfairdp._row_wise import predict_with_groups, row_wise_predictions
-from skfairdp._rows import Chunk, RowSource, SubjectRows, other_rows
+from skfairdp._rows import Chunk, RowSource, SubjectRows, total_of
 from skfairdp._teachers import counted_once
 from skfairdp._utils import PublicData, encode_labels, group_domain, invalid_parameter
 from skfairdp._utils._sklearn import take_rows
@@ -362,10 +363,7 @@ class ChunkScores(PaidScores):
         """Of the rows of a source, or of one row of each subject. A task that is tried again counts once."""
         if test.listed is not None:
             return counted_once(partial(self._of_subjects, fitted), test, self.schema, self.owner, len(test.listed))
-        found = test.map_reduce(partial(self._of_chunk, fitted, test.knows_numbers), _added)
-        if found is None or int(found[1]) != test.n_rows:
-            raise other_rows(self.owner)
-        return found[0]
+        return total_of(test, partial(self._of_chunk, fitted, test.knows_numbers), operator.add, self.owner)
 
     def _of_chunk(self, fitted: Any, numbered: bool, chunk: Chunk) -> tuple[Codes, int]:
         raw = RawTable.roles(self.schema, chunk.table, owner=self.owner)
@@ -378,10 +376,6 @@ class ChunkScores(PaidScores):
         labels, codes = raw.labels(), raw.groups() if self.with_groups else None
         groups = None if codes is None else raw.domain[codes]
         return self.table.counts(labels, codes, row_wise_predictions(fitted, rows, groups, places=places))
-
-
-def _added(one: tuple[Codes, int], other: tuple[Codes, int]) -> tuple[Codes, int]:
-    return one[0] + other[0], one[1] + other[1]
 
 
 def _of_one_answer(answers: Any) -> float:

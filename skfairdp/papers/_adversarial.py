@@ -316,7 +316,7 @@ class AdversarialPlan(BackendPlan):
         training = AdversarialTraining(rows, parts, hidden, self.backend, loss=self.loss, rng=rng)
         with np.errstate(all="ignore"):  # whether an answer overflows is private; all that leaves is finite
             self.run(training, scale, noise, rng)
-        return NetworkModel(training.finished())
+        return NetworkModel(training.net.requires_grad_(False).cpu())
 
     @abstractmethod
     def run(self, training: Any, scale: float, noise: privacy.NoiseSource, rng: Generator) -> None:

@@ -64,26 +64,19 @@ def _fit_clones(learner: Any, of_all: "_Whole", parts: _teachers.Parts, **how: A
     X, y, groups = of_all.features, of_all.y, of_all.of_groups
 
     def task(rows: Codes, seed: int, is_constant: bool) -> tuple[Any, ...]:
-        usual = int(np.bincount(y[rows], minlength=1).argmax())
+        usual = int(np.bincount(y[rows], minlength=1).argmax())  # labels are public: it stands in for a failed fit
         if is_constant or len(np.unique(groups[rows])) < 2:
             return usual, 0
         return None, usual, fair_copy(learner, seed), X[rows], y[rows], groups[rows]
 
     tasks = map(task, parts.rows, parts.seeds.tolist(), parts.constant.tolist())
-    fitted = _teachers.run_tasks(_fit_one, tasks, len(parts.seeds), **how)
+    fitted = _teachers.run_tasks(_teachers.total_fit, tasks, len(parts.seeds), **how)
     return _teachers.ClassifierEnsemble(fitted, parts.seen.shape[1], parts.seeds)
 
 
 def fair_copy(learner: Any, seed: int) -> Any:
     """A clone with seeds of its own, also of what is no scikit-learn estimator."""
     return _teachers.seeded_clone(learner, seed) if hasattr(learner, "get_params") else clone(learner, safe=False)
-
-
-def _fit_one(
-    constant: int | None, fallback: int, learner: Any = None, X: Any = None, y: Any = None, groups: Any = None
-) -> Any:
-    """As :func:`total_fit`; labels are public here, so that the most frequent one stands in for a failed fit."""
-    return _teachers.total_fit(constant, fallback, learner, X, y, sensitive_features=groups)
 
 
 _PASSED: set[str] = set()  # by hash: a search plans the same fit many times

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin, is_regressor
 
 from skfairdp._docs import shared_docs
-from skfairdp._rows import HELD, LISTED, Chunk, RowSource, gathered, other_rows, row_hashes, stored
+from skfairdp._rows import HELD, LISTED, Chunk, RowSource, gathered, other_rows, row_hashes, stored, total_of
 from skfairdp._typing import Array, Floats, Ints
 from skfairdp._utils import NamedEstimator, PublicData, given_domain, private_error, warn_caller
 from skfairdp._utils._sklearn import Having, encoded_by_cross_val_predict
@@ -259,24 +260,21 @@ class RawTable:
     @classmethod
     def read(cls, schema: Schema, table: Any, *, owner: str, name: str = "X", may_be_empty: bool = False) -> "RawTable":
         """Read a table that must have all features of the schema."""
-        no_table = False
         try:
             column_names(table)
         except SameNameError:
             raise
         except ValueError:
-            no_table = True
-        if no_table and (way := gathered(table)) is not None:
-            raise ValueError(
-                f"{name} of {owner} is an object of type {type(table).__module__}.{type(table).__qualname__}, which is "
-                f"read in chunks, and is needed in memory here. Pass {way.replace('X', name)}."
-            )
-        if no_table:
+            if (way := gathered(table)) is not None:
+                raise ValueError(
+                    f"{name} of {owner} is an object of type {type(table).__module__}.{type(table).__qualname__}, "
+                    f"which is read in chunks, and is needed in memory here. Pass {way.replace('X', name)}."
+                ) from None
             raise ValueError(
                 f"{name} of {owner} must be a DataFrame with the columns of its schema (pandas, polars, pyarrow or "
                 f"another one that narwhals knows). Got {type(table).__name__} instead. Make one (for one row in a "
                 "dict or Series pd.DataFrame([row])), or leave 'schema' out."
-            )
+            ) from None
         numbers = schema.numbers(table)
         read = cls(schema, owner, table, numbers, len(next(iter(numbers.values()))))
         if not read.n_rows and not may_be_empty:
@@ -403,14 +401,6 @@ class RawTable:
             f"{self.owner} requires y to be passed, but the target y is None and X has no column {label!r}, the label "
             "of its schema."
         )
-
-    def known_labels(self, y: Any = None) -> NDArray[np.object_]:
-        """Read one label per row, to compare predictions with.
-
-        {cells_of_labels}
-            None where it is none of the classes.
-        """
-        return np.array([*self.classes.tolist(), None], dtype=object)[self.labels(y, unknown=-1)]
 
     # ------------------------------------------------------------------ groups
 
@@ -720,10 +710,7 @@ def subsample_rows(source: RowSource, schema: Schema, *, owner: str, most: int) 
         compact.fill(rows, {name: raw.numbers[name][kept] for name in compact.names})
         return [rows], raw.n_rows
 
-    found = source.map_reduce(chosen, lambda one, other: (one[0] + other[0], one[1] + other[1]))
-    if found is None or found[1] != source.n_rows:
-        raise other_rows(owner)
-    rows = np.concatenate(found[0])
+    rows = np.concatenate(total_of(source, chosen, operator.add, owner))
     if not len(rows):
         raise ValueError(f"The keys of X of {owner} are no ids: far too many rows have the same one.")
     # Equal keys by what is public of their rows.

@@ -18,6 +18,7 @@ __all__ = [
     "OF_TWO_AND_OF_THREE",
     "QUICK",
     "Drawn",
+    "adam",
     "biased",
     "flips",
     "gap",
@@ -60,6 +61,11 @@ OF_TWO_AND_OF_THREE = [
     for notions in [*([notion] for notion in EVERY_NOTION), list(EVERY_NOTION), BOUNDED, NAMED]
 ]
 QUICK = {"groups": ["f", "m"], "net": mlp((4,), max_epochs=2, batch_size=64), "dual_steps": 3, "random_state": 0}
+
+
+def adam(lr=0.01, **options):
+    """What makes Adam for the parameters of a module that are trained."""
+    return lambda module: torch.optim.Adam([p for p in module.parameters() if p.requires_grad], lr=lr, **options)
 
 
 def in_words(notions):

@@ -252,7 +252,7 @@ def test_a_matched_filter_finds_most_of_the_certified_epsilon():
     def releases(world, a):
         yield from (plan.release_gradient(exact[world], radius, source) for _ in range(4))
         yield from (plan.release_violations(values, cells, 1, a, source)[1] for _ in range(2))
-        yield plan._release(np.ones((len(a), 1)), a, np.array([float(len(a))]), plan.count_noise, 1.0, source)[1]
+        yield plan._release(np.ones((len(a), 1)), a, np.array([float(len(a))]), plan.sigma_count, 1.0, source)[1]
 
     directions = [exact[1] - exact[0]] * 4
     moved = (values - values.mean())[canary] * (1 if other[canary] else -1)

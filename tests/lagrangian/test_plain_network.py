@@ -17,7 +17,7 @@ from tests._tools.inside import (
     prepare_network,
     train_lagrangian,
 )
-from tests._tools.lagrangian import BOUNDED, NAMED, in_words
+from tests._tools.lagrangian import BOUNDED, NAMED, adam, in_words
 from tests._tools.sources import recording_noise
 
 
@@ -53,12 +53,9 @@ def trained(module, notions, n_classes, *, options=None, **settings):
                     found[:, cell, c] = membership[here].T @ (h[here, c] - h[here, c].mean())
         return found
 
-    training = LagrangianTraining(
-        epochs=6, batch_size=32, lr=0.01, dual_steps=8, optimizer_options=options or {}, **settings
-    )
-    module, multipliers = train_lagrangian(
-        network, X, y, constraints, constraints.sizes(counts), training, violations=violations, membership=membership
-    )
+    training = LagrangianTraining(epochs=6, batch_size=32, dual_steps=8, **settings)
+    how = {"violations": violations, "membership": membership, "make_optimizer": adam(**(options or {}))}
+    module, multipliers = train_lagrangian(network, X, y, constraints, constraints.sizes(counts), training, **how)
     return torch.cat([p.detach().flatten() for p in module.parameters()]).numpy(), multipliers
 
 
@@ -181,7 +178,8 @@ def trained_privately(kind, notions, n_gradients, share):
         y,
         constraints,
         sizes,
-        LagrangianTraining(epochs=6, batch_size=32, lr=0.01, dual_steps=8),
+        LagrangianTraining(epochs=6, batch_size=32, dual_steps=8),
+        make_optimizer=adam(),
         violations=lambda h: plan.release_violations(h, constraints.cells, constraints.n_cells, groups, source),
         gradient=ConstraintGradient.of(network, rows, groups, constraints, plan, source),
     )

@@ -252,7 +252,7 @@ def test_the_noise_has_the_accounted_scale(scale):
     source = NoiseSource(3)
     draws = {
         "count": (
-            plan._release(np.ones((40, 400)), groups, np.full(400, 40.0), plan.count_noise, 1.0, source)
+            plan._release(np.ones((40, 400)), groups, np.full(400, 40.0), plan.sigma_count, 1.0, source)
             - np.bincount(groups, minlength=3)[:, None],
             plan.sigma_count * math.sqrt(2),
         ),

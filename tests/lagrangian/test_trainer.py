@@ -30,7 +30,7 @@ from tests._tools.inside import (
     train_lagrangian,
     train_stacked_lagrangian,
 )
-from tests._tools.lagrangian import BOUNDED, NAMED, OF_TWO_AND_OF_THREE
+from tests._tools.lagrangian import BOUNDED, NAMED, OF_TWO_AND_OF_THREE, adam
 
 SIZES = np.array([40, 39, 0, 41])
 
@@ -215,6 +215,7 @@ def test_one_network_and_a_stack_of_one_follow_the_same_violations_to_the_same_m
         constraints.sizes(counts),
         training,
         violations=violations,
+        make_optimizer=adam(training.lr),
         membership=member,
     )
     assert one.shape == stacked[0].shape == (2, 3, constraints.n_constraints) and np.abs(one).max() > 0

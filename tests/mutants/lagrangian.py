@@ -148,9 +148,9 @@ def noise_scaled_to_private_group_sizes(patch):
     """
     release = PFLDPlan._release
 
-    def scaled(self, values, groups, total, noise, moved, source):
+    def scaled(self, values, groups, total, sigma, longest, source):
         smallest = np.bincount(groups, minlength=self.n_groups).min()
-        return release(self, values, groups, total, noise * len(groups) / (2 * max(smallest - 1, 1)), moved, source)
+        return release(self, values, groups, total, sigma * len(groups) / (2 * max(smallest - 1, 1)), longest, source)
 
     patch.setattr(PFLDPlan, "_release", scaled)
 

@@ -169,8 +169,8 @@ def floats_published_as_they_come(patch):
 def sizes_released_beside_the_mechanism(patch):
     """Found in an earlier state of this package: PF-LD added its noise by itself, and rounded nothing."""
 
-    def raw(self, values, groups, total, noise, moved, source):
-        sums = values[groups == 1].sum(0, keepdims=True) + noise * source.normal((1, values.shape[1]))
+    def raw(self, values, groups, total, sigma, longest, source):
+        sums = values[groups == 1].sum(0, keepdims=True) + sigma * longest * source.normal((1, values.shape[1]))
         return np.concatenate([total - sums, sums])
 
     patch.setattr(PFLDPlan, "_release", raw)

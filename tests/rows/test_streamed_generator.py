@@ -168,10 +168,10 @@ def test_labels_and_groups_that_are_not_listed_are_refused_before_anything_is_sp
 
 
 class Weighed(FrameRows):
-    """Says how many numbers a task returns."""
+    """Says how many counts a task returns, beside that of its rows."""
 
     def map_reduce(self, function, add):
-        self.sums = [*getattr(self, "sums", []), *(function(chunk).size for chunk in self.chunks())]
+        self.sums = [*getattr(self, "sums", []), *(function(chunk)[0].size for chunk in self.chunks())]
         return super().map_reduce(function, add)
 
 
