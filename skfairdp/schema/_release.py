@@ -40,7 +40,7 @@ _FALSE_ALARM = 1e-3  # the chance that any empty cell of a coarse table looks as
 _N_CELLS = 128  # of the fine table, or a few more
 _NEARLY_ALL, _ALIKE = 0.95, 0.75  # of the rows in one cell of a fine table; of those, in one of the coarse one
 _FAR_APART = 16  # cells of a fine table, between bounds that far values may have stretched
-_FEW_LISTED = 0.5  # of the rows: where the values that were found stand for less, that is told
+_FEW_LISTED = 0.5  # of the rows: where the values or bounds that were found stand for less, that is told
 
 _ONE_VALUE = (
     "found one value in {names}, or numbers that lie too close together to be distinguished. If they differ by little "
@@ -49,6 +49,10 @@ _ONE_VALUE = (
 _FAR_VALUES = (
     "found far values in {names}: nearly all rows lie in a 64th part of the bounds, and hardly differ there. If far "
     "values are codes, such as 9999 for missing, give bounds of the others: known={{'name': Number(low, high)}}."
+)
+_FEW_WITHIN = (
+    "shows by its noisy counts less than half of the rows within the bounds that it found for {names}: those beyond "
+    "count as the bounds. Raise epsilon, or give bounds: known={{'name': Number(low, high) or Date(first, last)}}."
 )
 _FEW_VALUES = (
     "lists values of {names} that less than half of the rows have; the others are read as missing. Free text, "
@@ -237,13 +241,15 @@ class ColumnRelease:
         coarse = self._gaussian(share * (_COARSE_SHARE if shows else 1.0))
         cells = np.bincount(scale.cells(known), minlength=scale.n_cells)
         noisy = coarse.release(np.append(cells, len(numbers) - len(known)), noise)
-        held = _held(noisy, coarse.sigma)
+        held = _held(noisy, coarse.sigma, len(numbers))
         unread = noisy[-1], coarse.sigma**2
         if not held[:-1].any():
             return Found(None)
-        low, high = scale.range_of(_with_neighbors(held[:-1], noisy[:-1], coarse.sigma))
+        ends = _with_neighbors(held[:-1], noisy[:-1], coarse.sigma)
+        low, high = scale.range_of(ends)
         if not shows:
-            return Found(_described(kind, low, high, bool(held[-1]), way), "", *unread)
+            few = noisy[ends[0] : ends[1] + 1].sum() < _FEW_LISTED * (len(numbers) - noisy[-1])
+            return Found(_described(kind, low, high, bool(held[-1]), way), _FEW_WITHIN if few else "", *unread)
 
         step = max(math.ldexp(1.0, math.ceil(math.log2((high - low) / _N_CELLS))), 0.0 if kind == "number" else 1.0)
         first, last = math.floor(low / step), math.ceil(high / step) if high > 0 else math.floor(high / step) + 1
@@ -296,16 +302,16 @@ def _described(kind: str, low: float, high: float, missing: bool, way: Mapping[s
     return _columns.Date(days[0], days[1], missing=missing, **way)
 
 
-def _held(noisy: NDArray[np.float64], sigma: float) -> NDArray[np.bool_]:
-    """The cells that surely hold rows; where none of them does alone, two, four or eight neighbours that do together.
-    The last cell, of what is no number, stands alone."""
+def _held(noisy: NDArray[np.float64], sigma: float, n_rows: int = 0) -> NDArray[np.bool_]:
+    """The cells that surely hold rows; where none does alone, or those that do have less than half of the rows, two,
+    four or eight neighbours that do together as well. The last cell, of what is no number, stands alone."""
     least = -sigma * float(ndtri(_FALSE_ALARM / len(noisy)))
     cells, last = noisy[:-1], noisy[-1] >= least
     held = np.zeros(len(cells), dtype=bool)
     for width in (1, 2, 4, 8):
         together = np.add.reduceat(cells, np.arange(0, len(cells), width)) >= least * math.sqrt(width)
-        held = np.repeat(together, width)[: len(cells)]
-        if held.any():
+        held |= np.repeat(together, width)[: len(cells)]
+        if held.any() and cells[held].sum() >= _FEW_LISTED * (n_rows - noisy[-1]):
             break
     return np.append(held, last)
 
