@@ -245,7 +245,7 @@ class ColumnRelease:
         unread = noisy[-1], coarse.sigma**2
         if not held[:-1].any():
             return Found(None)
-        ends = _with_neighbors(held[:-1], noisy[:-1], coarse.sigma)
+        ends = _with_neighbors(held[:-1], noisy[:-1], coarse.sigma, scale.n_steps)
         low, high = scale.range_of(ends)
         if not shows:
             few = noisy[ends[0] : ends[1] + 1].sum() < _FEW_LISTED * (len(numbers) - noisy[-1])
@@ -303,35 +303,38 @@ def _described(kind: str, low: float, high: float, missing: bool, way: Mapping[s
 
 
 def _held(noisy: NDArray[np.float64], sigma: float, n_rows: int = 0) -> NDArray[np.bool_]:
-    """The cells that surely hold rows; where none does alone, or those that do have less than half of the rows, two,
+    """The cells that surely hold rows; where none does alone, or those that do lack more than a few rows, two,
     four or eight neighbours that do together as well. The last cell, of what is no number, stands alone."""
     least = -sigma * float(ndtri(_FALSE_ALARM / len(noisy)))
     cells, last = noisy[:-1], noisy[-1] >= least
     held = np.zeros(len(cells), dtype=bool)
     for width in (1, 2, 4, 8):
-        together = np.add.reduceat(cells, np.arange(0, len(cells), width)) >= least * math.sqrt(width)
+        rest = np.where(held, 0.0, cells)
+        together = np.add.reduceat(rest, np.arange(0, len(cells), width)) >= least * math.sqrt(width)
         held |= np.repeat(together, width)[: len(cells)]
-        if held.any() and cells[held].sum() >= _FEW_LISTED * (n_rows - noisy[-1]):
+        if held.any() and cells[held].sum() >= _NEARLY_ALL * (n_rows - noisy[-1]):
             break
     return np.append(held, last)
 
 
-def _with_neighbors(held: NDArray[np.bool_], noisy: NDArray[np.float64], sigma: float) -> NDArray[np.int64]:
+def _with_neighbors(
+    held: NDArray[np.bool_], noisy: NDArray[np.float64], sigma: float, n_steps: int = 3
+) -> NDArray[np.int64]:
     """The first and the last cell that surely hold rows, and what likely does in one stretch before and after them.
 
     Few cells touch the sure ones, so that chance rarely adds any; a bound that is too wide costs less than lost rows.
-    Two or four cells that only do together have to be likelier: they widen a range by more.
+    Two, four or (by the fourth step) eight that only do together have to be likelier: they widen a range by more.
     """
     first, last = (int(cell) for cell in np.flatnonzero(held)[[0, -1]])
     before, after = noisy[:first][::-1], noisy[last + 1 :]
-    return np.array([first - _stretch(before, sigma), last + _stretch(after, sigma)])
+    return np.array([first - _stretch(before, sigma, n_steps), last + _stretch(after, sigma, n_steps)])
 
 
-def _stretch(noisy: NDArray[np.float64], sigma: float) -> int:
+def _stretch(noisy: NDArray[np.float64], sigma: float, n_steps: int) -> int:
     """How many of the first cells likely hold rows."""
     length = 0
     while length < len(noisy):
-        steps = ((1, 2.0), (2, 3.0), (4, 3.0))
+        steps = ((1, 2.0), (2, 3.0), (4, 3.0), (8, 3.0))[:n_steps]
         sums = ((width, noisy[length : length + width].sum(), least * math.sqrt(width)) for width, least in steps)
         step = next((width for width, together, least in sums if together >= least * sigma), 0)
         if not step:
@@ -362,7 +365,7 @@ def _without_tails(noisy: NDArray[np.float64], n_rows: int, sigma: float) -> tup
 class _Magnitudes:
     """Cells of numbers: the sign and the power of two below the size; between -2^-1000 and 2^-1000 everything is 0."""
 
-    least, most = -1000, 995
+    least, most, n_steps = -1000, 995, 3  # eight powers of two are too far
     n_cells = 2 * (most - least + 1) + 1
     zero = n_cells // 2
 
@@ -384,7 +387,7 @@ class _Magnitudes:
 class _Blocks:
     """Cells of days: blocks of 512 from 1790 to 2149, days before and after in the outermost ones."""
 
-    width, half = 512, 128
+    width, half, n_steps = 512, 128, 4
     n_cells, zero = 2 * half, -1
 
     def cells(self, days: NDArray[np.float64]) -> NDArray[np.int64]:
