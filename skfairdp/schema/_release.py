@@ -124,8 +124,9 @@ class IncompleteSchemaError(ValueError):
         )
         super().__init__(
             f"Schema.release found no value that enough records share in {list(absent)}. The epsilon is spent.{kept} "
-            "Raise epsilon, or give the values if they are public: known={'name': Category([...])}. Durations, lists "
-            "and bytes are no values: make numbers or texts of them, or leave them out, known={'name': None}."
+            "Raise epsilon, or give the values if they are public: known={'name': Category([...])}. A label of amounts "
+            "needs bounds: known={'name': Number(low, high)}. Durations, lists and bytes are no values: make numbers "
+            "or texts of them, or leave them out, known={'name': None}."
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -248,7 +249,8 @@ class ColumnRelease:
         ends = _with_neighbors(held[:-1], noisy[:-1], coarse.sigma, scale.n_steps)
         low, high = scale.range_of(ends)
         if not shows:
-            few = noisy[ends[0] : ends[1] + 1].sum() < _FEW_LISTED * (len(numbers) - noisy[-1])
+            inside, rows = noisy[ends[0] : ends[1] + 1], len(numbers) - noisy[-1]
+            few = inside.sum() < _FEW_LISTED * rows - _hidden_by(coarse.sigma, len(inside))
             return Found(_described(kind, low, high, bool(held[-1]), way), _FEW_WITHIN if few else "", *unread)
 
         step = max(math.ldexp(1.0, math.ceil(math.log2((high - low) / _N_CELLS))), 0.0 if kind == "number" else 1.0)

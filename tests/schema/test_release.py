@@ -184,8 +184,20 @@ def test_rows_spread_thinly_are_within_the_bounds_that_are_found_or_that_is_told
         if found is not None:
             inside.append(born.to_series().between(str(found.first), str(found.last)).mean())
             told.append(any("less than half of the rows" in str(warning.message) for warning in caught))
-    assert len(inside) >= 3 and all(warned or share > 0.5 for share, warned in zip(inside, told, strict=True))
-    assert n_rows == 4000 or np.mean(inside) > 0.7
+    assert len(inside) >= 3 and all(warned or share > 0.3 for share, warned in zip(inside, told, strict=True))
+    assert n_rows == 4000 or (np.mean(inside) > 0.7 and not any(told))
+
+
+def test_noise_in_a_thousand_empty_cells_below_1_is_no_sign_of_far_rows():
+    kids = np.random.default_rng(0).poisson(1, 6000)
+    rows = pd.DataFrame(
+        {"y": kids % 2, "kids": kids, **{f"x{j}": np.random.default_rng(j).random(6000) for j in range(8)}}
+    )
+    known = {name: "number" for name in rows if name != "y"}
+    for entropy in range(10):
+        with recording_noise(entropy=entropy), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Schema.release(rows, epsilon=0.4, delta=1e-6, label="y", known=known)
 
 
 def test_few_rows_keep_their_range_among_many_columns():
