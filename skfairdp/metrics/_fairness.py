@@ -34,15 +34,6 @@ def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) 
     return _utils.as_objects(array.tolist())
 
 
-def hits(truth: Objects, predicted: Objects, owner: str) -> Bools:
-    """Where predictions are right; a ValueError where texts stand beside other labels, so that none can be."""
-    if any(isinstance(label, str) for label in truth) != any(isinstance(label, str) for label in predicted):
-        raise ValueError(
-            f"One of y_true and y_pred of {owner} holds texts and the other does not. Give the same labels."
-        )
-    return np.asarray(truth == predicted)
-
-
 def read_rejected(y_pred: Objects, reject_label: MaybeValue, owner: str) -> Bools:
     """Return which predictions are refusals; ``reject_label=None`` means none is."""
     if reject_label is None:
@@ -155,7 +146,7 @@ def equalized_odds_disparity(
     truth = read_labels(y_true, "y_true", owner)
     predicted, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
     cells = _utils.encode_labels(truth, _utils.group_domain(truth), owner=owner, name="y_true", parameter="y_true")
-    return _largest_difference(hits(truth, predicted, owner), codes, cells, ~rejected, len(domain), owner)
+    return _largest_difference(_utils.hits(truth, predicted, owner), codes, cells, ~rejected, len(domain), owner)
 
 
 @shared_docs
@@ -190,7 +181,7 @@ def accuracy_disparity(
     truth = read_labels(y_true, "y_true", owner)
     predicted, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
     one_cell = np.zeros(len(truth), dtype=np.int64)
-    return _largest_difference(hits(truth, predicted, owner), codes, one_cell, ~rejected, len(domain), owner)
+    return _largest_difference(_utils.hits(truth, predicted, owner), codes, one_cell, ~rejected, len(domain), owner)
 
 
 def _read(
@@ -374,7 +365,7 @@ def selective_accuracy(y_true: ArrayLike, y_pred: ArrayLike, *, reject_label: Ha
     truth = read_labels(y_true, "y_true", "selective_accuracy")
     predicted = read_labels(y_pred, "y_pred", "selective_accuracy", len(truth))
     kept = ~read_rejected(predicted, reject_label, "selective_accuracy")
-    return float(hits(truth, predicted, "selective_accuracy")[kept].mean()) if kept.any() else float("nan")
+    return float(_utils.hits(truth, predicted, "selective_accuracy")[kept].mean()) if kept.any() else float("nan")
 
 
 def rejection_rate_by_group(
@@ -569,7 +560,7 @@ def _counted(
     truth = None if y_true is None else read_labels(y_true, "y_true", owner)
     predicted = read_labels(y_pred, "y_pred", owner, None if truth is None else len(truth))
     if truth is not None:
-        hits(truth, predicted, owner)
+        _utils.hits(truth, predicted, owner)
     codes, domain = group_codes(sensitive_features, groups, len(predicted), owner)
     if len(domain) < 2:
         raise ValueError(f"{owner} found one group: there is no gap to bound. Give rows of every group.")
