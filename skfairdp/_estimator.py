@@ -177,8 +177,8 @@ def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, pub
             one = "subject" if fact.name.endswith("subjects") else "row"
             warn_caller(
                 f"delta={delta:g} of {owner} is above 1 / {fact.value}, one over the number of {one}s: even "
-                f"publishing one {one} drawn at random would satisfy such a guarantee. Choose delta well below that; "
-                "1e-5 is usual.",
+                f"publishing one {one} drawn at random would satisfy such a guarantee. Choose delta well below that, "
+                f"as {min(1e-5, 0.01 / 10 ** (len(str(fact.value)) - 1)):.0e}.",
                 PrivacyLeakWarning,
             )
 

@@ -10,8 +10,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
-from skfairdp import FairPATEClassifier, PrivacyLedger, PublicPreprocessor, SyntheticRows
-from skfairdp.exceptions import BudgetExceededError
+from skfairdp import (
+    FairDPSGDRegressor,
+    FairPATEClassifier,
+    PATEClassifier,
+    PFGuardGenerator,
+    PrivacyLedger,
+    PublicPreprocessor,
+    SyntheticRows,
+)
+from skfairdp.exceptions import BudgetExceededError, FairnessWarning, UtilityWarning
 from skfairdp.pate import ConfidentVoting, GNMaxVoting, LabelGate, ParityPenaltyStudent, SoftVoting, VoteGate
 
 NAMES = ["a", "b", "c", "d"]
@@ -331,3 +339,38 @@ def test_no_predictions_raise_anything_else():
 
     attempt()
     assert min(outcomes[True], outcomes[False]) >= 5, outcomes
+
+
+def few_rows():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(200, 3)), rng.integers(0, 2, 200), rng.integers(0, 2, 200)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PFGuardGenerator(epsilon=0.05, bounds=(-4, 4), dtypes=float, classes=[0, 1], groups=[0, 1]),
+        FairDPSGDRegressor(epsilon=0.1, bounds=(0, 1)),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_what_was_paid_for_is_kept_where_warnings_are_errors(model):
+    """Found: the fit was charged, and nothing was left of it."""
+    X, y, groups = few_rows()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises((FairnessWarning, UtilityWarning)):
+            model.fit(X, y, sensitive_features=groups)
+    rows = model.sample(3) if isinstance(model, PFGuardGenerator) else model.predict(X[:3])
+    assert len(rows) == 3 and model.privacy_.epsilon <= 0.1
+
+
+def test_warnings_of_a_refit_name_the_line_that_asked_for_it():
+    """Found: a line of numpy, whose errstate wraps the method."""
+    X, y, _ = few_rows()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = PATEClassifier(epsilon=0.1, classes=[0, 1]).fit(X, y, X_public=X[:30] + 1)
+    with pytest.warns(UtilityWarning) as told:
+        model.refit()
+    assert {warning.filename for warning in told} == {__file__}

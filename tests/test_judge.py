@@ -219,12 +219,15 @@ def test_a_constraint_that_is_named_is_one_that_is_surely_broken():
 
 
 def test_a_gap_that_nobody_can_tell_is_no_number():
-    """Found: "a gap of about nan", of a group within three standard deviations of the noise."""
-    judgement = Judgement(parity(), np.array([[1600.0, 400.0], [0.0, 50.0]])[:, None, :], 20.0)
-    assert math.isnan(judgement.gap) and judgement.holds == "no"
-    with pytest.warns(FairnessWarning, match=r"have a violation of 0\.\d+ or more, which noise") as told:
-        judgement.warn("Model", "its rows", "")
-    assert "nan" not in str(told[0].message)
+    """Found: "a gap of about nan", of a group within three standard deviations of the noise; and "about 0.015", of two
+    other groups, as a reason for which a bound of 0.05 is missed."""
+    hidden = [[1600.0, 400.0], [0.0, 50.0]]
+    for counts, gap in ((hidden, math.nan), ([*hidden, [1570.0, 430.0]], 0.015)):
+        judgement = Judgement(parity(groups=range(len(counts))), np.array(counts)[:, None, :], 20.0)
+        assert judgement.gap == pytest.approx(gap, nan_ok=True) and judgement.holds == "no"
+        with pytest.warns(FairnessWarning, match=r"have a violation of 0\.\d+ or more, which noise") as told:
+            judgement.warn("Model", "its rows", "")
+        assert "nan" not in str(told[0].message)
 
 
 def told_of(judgement, **how):

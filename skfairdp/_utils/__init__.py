@@ -30,6 +30,7 @@ from skfairdp._utils._labels import (
     given_domain,
     group_domain,
     group_membership,
+    hits,
     labels_are_codes,
     note_label_codes,
     sensitive_positions,

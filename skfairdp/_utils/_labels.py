@@ -376,6 +376,13 @@ def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: b
     return _one_for_each(np.asarray(labels), n_rows, owner, name, "label")
 
 
+def hits(truth: Array, predicted: Array, owner: str) -> Array:
+    """Where predictions are right; a ValueError where texts stand beside other labels, so that none can be."""
+    if any(isinstance(label, str) for label in truth) != any(isinstance(label, str) for label in predicted):
+        raise ValueError(f"{owner} got texts as labels and no texts as predictions, or the opposite. Use the same.")
+    return np.asarray(truth == predicted)
+
+
 _DIGITS = 15  # a float keeps so many
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 #: A number with signs between its thousands, which a reader takes out where all of a chunk are numbers. A point is none

@@ -17,12 +17,12 @@ from skfairdp.exceptions import PrivacyLeakWarning
 
 _LONG = 10.0  # seconds
 
-#: Packages whose frames lie between the user's line and a warning: meta-estimators call fit for the user.
-_INSIDE = frozenset({"skfairdp", "sklearn", "joblib", "mlflow"})
+#: Packages whose frames lie between the user's line and a warning: meta-estimators and ``np.errstate`` call for users.
+_INSIDE = frozenset({"skfairdp", "sklearn", "joblib", "mlflow", "numpy"})
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first line of the call stack outside skfairdp, scikit-learn, joblib and MLflow.
+    """Warn at the first line of the call stack outside skfairdp and what calls for the user.
 
     ``warnings.warn(..., stacklevel=4)`` would make the number of calls in between an interface.
     """

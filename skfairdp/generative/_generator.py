@@ -254,6 +254,8 @@ class PFGuardGenerator(ReadsCells):
         self._form, self._schema = data.form, self.schema
         self.classes_, self.groups_ = data.form.classes, data.form.groups
         self._choose_rates(data.balance, data.admissible, rng)
+        if data.balance is not None and self._noisy_counts is not None:
+            self._warn_of_small_groups(*self._noisy_counts)
         if not isinstance(self._codec, TableEncoder):
             return self
         rng, rates = np.random.default_rng(0), self.observed_rates_
@@ -370,8 +372,6 @@ class PFGuardGenerator(ReadsCells):
             return np.ones(shape)
         noisy = plan.counts.release(data.cell_counts, noise).reshape(shape)
         self._noisy_counts = noisy, plan.counts.sigma
-        if data.balance is not None:
-            self._warn_of_small_groups(*self._noisy_counts)
         return on_simplex(noisy.ravel()).reshape(shape)
 
     def _warn_of_small_groups(self, noisy: Floats, sigma: float) -> None:

@@ -307,10 +307,8 @@ class HopelessGradients:
         """What the gradients have."""
         return gradient_noise(self.n_rows, self.n_features + 1, epsilon=self.epsilon, delta=self.delta)
 
-    def constant(self, scale: Any, amount: float, owner: str) -> Any:
-        """Return what predicts the noisy mean of the amounts alone, and say so."""
-        from skfairdp._networks import constant_amount
-
+    def warn(self, amount: float, owner: str) -> None:
+        """Say that the noisy mean of the amounts alone is predicted."""
         enough = what_is_enough(self, lambda other: other.noise <= HOPELESS)
         ways = ("" if enough[0] is None else "about ") + ways_of(enough, self.relation)
         warn_caller(
@@ -320,7 +318,6 @@ class HopelessGradients:
             f"To learn more needs at least {ways or 'a larger delta'}.",
             UtilityWarning,
         )
-        return constant_amount(scale, amount)
 
 
 class _OfAmounts:

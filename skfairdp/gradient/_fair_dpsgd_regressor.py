@@ -244,7 +244,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
                 plan.scaling.settle(network.scales, counted.X, noise)
             usual, center, spread = self._settle(terms["loss"].scale, plan, counted, noise)
             if hopeless:
-                module = hopeless.constant(terms["loss"].scale, usual, type(self).__name__)
+                module = constant_amount(terms["loss"].scale, usual)
             else:
                 groups = np.zeros(len(data.y)) if data.groups is None else data.groups
                 targets = np.column_stack([data.y[:, 0], groups, data.y[:, 1]])
@@ -254,8 +254,6 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
                 (amounts, exposures), look = counted.y.T, plan.look
                 rates = _amounts.predicted_amounts(module, counted.X, look.relation)
                 ahead = look.release(amounts, rates * exposures, usual * exposures, spread, noise)
-                if not look.is_clear(ahead):
-                    look.warn(ahead, usual, type(self).__name__, "network")
                 module = module if look.may_stay(ahead) else constant_amount(module[-1], usual)
             judgement = plan.judge and plan.judge.release(module, counted, noise)
 
@@ -267,6 +265,11 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         self._transport = getattr(judgement, "transport", None)
         if judgement is not None:
             self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
+        if hopeless:  # all is kept by now, also where warnings are errors
+            hopeless.warn(usual, type(self).__name__)
+        if plan.look is not None and not plan.look.is_clear(ahead):
+            plan.look.warn(ahead, usual, type(self).__name__, "network")
+        if judgement is not None:
             judgement.warn(type(self).__name__, f"Allow more, or raise 'epsilon' ({self.epsilon:g}).")
         return self
 

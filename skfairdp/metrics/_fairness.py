@@ -29,6 +29,8 @@ def read_labels(y: ArrayLike, name: str, owner: str, n_rows: int | None = None) 
         raise ValueError(f"y_true and y_pred of {owner} have inconsistent lengths: {n_rows} and {len(array)}.")
     if bool(pd.isna(array).any()):
         raise ValueError(f"{name} of {owner} contains missing values (NaN or None).")
+    if array.dtype.kind == "f" and np.any(array % 1):
+        raise ValueError(f"{name} of {owner} holds fractions, not labels. wasserstein_disparity compares scores.")
     return _utils.as_objects(array.tolist())
 
 
@@ -144,7 +146,7 @@ def equalized_odds_disparity(
     truth = read_labels(y_true, "y_true", owner)
     predicted, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
     cells = _utils.encode_labels(truth, _utils.group_domain(truth), owner=owner, name="y_true", parameter="y_true")
-    return _largest_difference(truth == predicted, codes, cells, ~rejected, len(domain), owner)
+    return _largest_difference(_utils.hits(truth, predicted, owner), codes, cells, ~rejected, len(domain), owner)
 
 
 @shared_docs
@@ -179,7 +181,7 @@ def accuracy_disparity(
     truth = read_labels(y_true, "y_true", owner)
     predicted, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
     one_cell = np.zeros(len(truth), dtype=np.int64)
-    return _largest_difference(truth == predicted, codes, one_cell, ~rejected, len(domain), owner)
+    return _largest_difference(_utils.hits(truth, predicted, owner), codes, one_cell, ~rejected, len(domain), owner)
 
 
 def _read(
@@ -363,7 +365,7 @@ def selective_accuracy(y_true: ArrayLike, y_pred: ArrayLike, *, reject_label: Ha
     truth = read_labels(y_true, "y_true", "selective_accuracy")
     predicted = read_labels(y_pred, "y_pred", "selective_accuracy", len(truth))
     kept = ~read_rejected(predicted, reject_label, "selective_accuracy")
-    return float(np.mean(truth[kept] == predicted[kept])) if kept.any() else float("nan")
+    return float(_utils.hits(truth, predicted, "selective_accuracy")[kept].mean()) if kept.any() else float("nan")
 
 
 def rejection_rate_by_group(
@@ -557,6 +559,8 @@ def _counted(
         raise ValueError(f"The 'level' of {owner} must lie between 0.5 and 1. Got {level!r} instead.")
     truth = None if y_true is None else read_labels(y_true, "y_true", owner)
     predicted = read_labels(y_pred, "y_pred", owner, None if truth is None else len(truth))
+    if truth is not None:
+        _utils.hits(truth, predicted, owner)
     codes, domain = group_codes(sensitive_features, groups, len(predicted), owner)
     if len(domain) < 2:
         raise ValueError(f"{owner} found one group: there is no gap to bound. Give rows of every group.")

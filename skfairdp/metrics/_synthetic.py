@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, roc_auc_score
 
 from skfairdp._typing import ArrayLike, Floats, MaybeValues
-from skfairdp._utils import check_same_index
+from skfairdp._utils import check_same_index, hits
 from skfairdp.metrics import _fairness
 
 
@@ -117,7 +117,8 @@ def recall_disparity(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """
     check_same_index("recall_disparity", y_true=y_true, y_pred=y_pred)
     truth = _fairness.read_labels(y_true, "y_true", "recall_disparity")
-    hit = truth == _fairness.read_labels(y_pred, "y_pred", "recall_disparity", len(truth))
+    predicted = _fairness.read_labels(y_pred, "y_pred", "recall_disparity", len(truth))
+    hit = hits(truth, predicted, "recall_disparity")
     recalls = [float(np.mean(hit[truth == label])) for label in dict.fromkeys(truth.tolist())]
     return max(recalls) - min(recalls)
 

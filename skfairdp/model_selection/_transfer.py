@@ -10,7 +10,16 @@ import pandas as pd
 from scipy.stats import spearmanr
 from sklearn.frozen import FrozenEstimator
 
-from skfairdp._utils import PublicData, as_groups, encode_labels, group_domain, warn_caller
+from skfairdp._utils import (
+    PublicData,
+    as_groups,
+    as_labels,
+    check_same_index,
+    encode_labels,
+    group_domain,
+    hits,
+    warn_caller,
+)
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import largest_disparity, parity_bound, tally
 from skfairdp.model_selection import _frame
@@ -173,13 +182,11 @@ class EvaluationSet:
     """Rows to measure on, as arguments of a function whose names end like this."""
 
     def __init__(self, X: Any, y: Any, sensitive_features: Any, *, owner: str, end: str = "") -> None:
-        self.X, self.y = X, np.asarray(y)
-        name = f"sensitive_features{end}"
+        name, rows = f"sensitive_features{end}", X.shape[0] if hasattr(X, "shape") else len(X)
+        check_same_index(owner, **{f"X{end}": X, f"y{end}": y, name: sensitive_features})
+        self.X, self.y, self.owner = X, as_labels(y, rows, owner=owner, name=f"y{end}", check_kind=False), owner
         self.groups = as_groups(sensitive_features, len(self.y), owner=owner, name=name)
         self.codes = encode_labels(self.groups, group_domain(self.groups), owner=owner, name=name, parameter=name)
-        rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        if rows != len(self.y):
-            raise ValueError(f"y{end} of {owner} has inconsistent length: {len(self.y)} rows where X{end} has {rows}.")
 
     def measure(self, student: Any, public: PublicData | None, gamma: float | None) -> dict[str, float]:
         """Accuracy and disparity of the answered rows, and their share; with IDP3 where gamma is given."""
@@ -213,10 +220,15 @@ class EvaluationSet:
             return {"accuracy": math.nan, "disparity": math.nan, "gap_bound": math.nan, "coverage": 0.0}
         columns = np.array([classes.index(label) for label in predicted[answered].tolist()])
         counts = tally(self.codes[answered], columns, (int(self.codes.max()) + 1, len(classes)))
-        right, gap = float(np.mean(predicted[answered] == self.y[answered])), largest_disparity(counts)
+        right = float(hits(self.y[answered], predicted[answered], self.owner).mean())
         # what is refused follows from the rows before it: these answers are no independent draws
         bound = parity_bound(counts) if answered.all() else math.nan
-        return {"accuracy": right, "disparity": gap, "gap_bound": bound, "coverage": float(answered.mean())}
+        return {
+            "accuracy": right,
+            "disparity": largest_disparity(counts),
+            "gap_bound": bound,
+            "coverage": float(answered.mean()),
+        }
 
 
 def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: Any, dataset: str = "") -> pd.DataFrame:

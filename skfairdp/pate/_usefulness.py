@@ -50,7 +50,9 @@ def fall_back_to_majority(student: Any, lessons: StudentTrainingSet, classes: An
             student = ConstantStudent(lessons.n_classes, usual)
     predicted = np.asarray(student.predict(lessons.X), dtype=np.int64)
     if len(np.unique(predicted)) == 1:
-        warn_caller(_words(forecast, classes[predicted[0]], owner), UtilityWarning)
+        is_public = noise <= CLEAR and lessons.limits is None  # else noise alone may be why, or rows are not given
+        more = f" So may more public rows than {len(lessons.X):,}." if is_public else ""
+        warn_caller(_words(forecast, classes[predicted[0]], owner) + more, UtilityWarning)
         return student
     rows, shares = lessons.believed
     rates = np.maximum(shares.mean(axis=0) if lessons.votes.class_counts is None else lessons.votes.class_counts, 1e-9)
@@ -136,7 +138,7 @@ def _words(forecast: VoteForecast, predicted: Any, owner: str) -> str:
         f"{owner} predicts the class {predicted} for every row: by the released votes its student is no better. With "
         f"{forecast.n_rows:,} {forecast.units} at epsilon={forecast.epsilon:g} the noise in the mean share of a class "
         f"has a standard deviation of {forecast.noise:.2g}. {' or '.join(ways).capitalize() or 'A larger delta'} "
-        f"would bring it to {target:.2g}."
+        f"would bring it to {target:.2g}, which may help."
     )
 
 

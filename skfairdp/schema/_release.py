@@ -40,7 +40,7 @@ _FALSE_ALARM = 1e-3  # the chance that any empty cell of a coarse table looks as
 _N_CELLS = 128  # of the fine table, or a few more
 _NEARLY_ALL, _ALIKE = 0.95, 0.75  # of the rows in one cell of a fine table; of those, in one of the coarse one
 _FAR_APART = 16  # cells of a fine table, between bounds that far values may have stretched
-_FEW_LISTED = 0.5  # of the rows: where the values that were found stand for less, that is told
+_FEW_LISTED = 0.5  # of the rows: where the values or bounds that were found stand for less, that is told
 
 _ONE_VALUE = (
     "found one value in {names}, or numbers that lie too close together to be distinguished. If they differ by little "
@@ -49,6 +49,10 @@ _ONE_VALUE = (
 _FAR_VALUES = (
     "found far values in {names}: nearly all rows lie in a 64th part of the bounds, and hardly differ there. If far "
     "values are codes, such as 9999 for missing, give bounds of the others: known={{'name': Number(low, high)}}."
+)
+_FEW_WITHIN = (
+    "shows by its noisy counts less than half of the rows within the bounds that it found for {names}: those beyond "
+    "count as the bounds. Raise epsilon, or give bounds: known={{'name': Number(low, high) or Date(first, last)}}."
 )
 _FEW_VALUES = (
     "lists values of {names} that less than half of the rows have; the others are read as missing. Free text, "
@@ -120,8 +124,9 @@ class IncompleteSchemaError(ValueError):
         )
         super().__init__(
             f"Schema.release found no value that enough records share in {list(absent)}. The epsilon is spent.{kept} "
-            "Raise epsilon, or give the values if they are public: known={'name': Category([...])}. Durations, lists "
-            "and bytes are no values: make numbers or texts of them, or leave them out, known={'name': None}."
+            "Raise epsilon, or give the values if they are public: known={'name': Category([...])}. A label of amounts "
+            "needs bounds: known={'name': Number(low, high)}. Durations, lists and bytes are no values: make numbers "
+            "or texts of them, or leave them out, known={'name': None}."
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -237,13 +242,16 @@ class ColumnRelease:
         coarse = self._gaussian(share * (_COARSE_SHARE if shows else 1.0))
         cells = np.bincount(scale.cells(known), minlength=scale.n_cells)
         noisy = coarse.release(np.append(cells, len(numbers) - len(known)), noise)
-        held = _held(noisy, coarse.sigma)
+        held = _held(noisy, coarse.sigma, len(numbers))
         unread = noisy[-1], coarse.sigma**2
         if not held[:-1].any():
             return Found(None)
-        low, high = scale.range_of(_with_neighbors(held[:-1], noisy[:-1], coarse.sigma))
+        ends = _with_neighbors(held[:-1], noisy[:-1], coarse.sigma, scale.n_steps)
+        low, high = scale.range_of(ends)
         if not shows:
-            return Found(_described(kind, low, high, bool(held[-1]), way), "", *unread)
+            inside, rows = noisy[ends[0] : ends[1] + 1], len(numbers) - noisy[-1]
+            few = inside.sum() < _FEW_LISTED * rows - _hidden_by(coarse.sigma, len(inside))
+            return Found(_described(kind, low, high, bool(held[-1]), way), _FEW_WITHIN if few else "", *unread)
 
         step = max(math.ldexp(1.0, math.ceil(math.log2((high - low) / _N_CELLS))), 0.0 if kind == "number" else 1.0)
         first, last = math.floor(low / step), math.ceil(high / step) if high > 0 else math.floor(high / step) + 1
@@ -296,36 +304,39 @@ def _described(kind: str, low: float, high: float, missing: bool, way: Mapping[s
     return _columns.Date(days[0], days[1], missing=missing, **way)
 
 
-def _held(noisy: NDArray[np.float64], sigma: float) -> NDArray[np.bool_]:
-    """The cells that surely hold rows; where none of them does alone, two, four or eight neighbours that do together.
-    The last cell, of what is no number, stands alone."""
+def _held(noisy: NDArray[np.float64], sigma: float, n_rows: int = 0) -> NDArray[np.bool_]:
+    """The cells that surely hold rows; where none does alone, or those that do lack more than a few rows, two,
+    four or eight neighbours that do together as well. The last cell, of what is no number, stands alone."""
     least = -sigma * float(ndtri(_FALSE_ALARM / len(noisy)))
     cells, last = noisy[:-1], noisy[-1] >= least
     held = np.zeros(len(cells), dtype=bool)
     for width in (1, 2, 4, 8):
-        together = np.add.reduceat(cells, np.arange(0, len(cells), width)) >= least * math.sqrt(width)
-        held = np.repeat(together, width)[: len(cells)]
-        if held.any():
+        rest = np.where(held, 0.0, cells)
+        together = np.add.reduceat(rest, np.arange(0, len(cells), width)) >= least * math.sqrt(width)
+        held |= np.repeat(together, width)[: len(cells)]
+        if held.any() and cells[held].sum() >= _NEARLY_ALL * (n_rows - noisy[-1]):
             break
     return np.append(held, last)
 
 
-def _with_neighbors(held: NDArray[np.bool_], noisy: NDArray[np.float64], sigma: float) -> NDArray[np.int64]:
+def _with_neighbors(
+    held: NDArray[np.bool_], noisy: NDArray[np.float64], sigma: float, n_steps: int = 3
+) -> NDArray[np.int64]:
     """The first and the last cell that surely hold rows, and what likely does in one stretch before and after them.
 
     Few cells touch the sure ones, so that chance rarely adds any; a bound that is too wide costs less than lost rows.
-    Two or four cells that only do together have to be likelier: they widen a range by more.
+    Two, four or (by the fourth step) eight that only do together have to be likelier: they widen a range by more.
     """
     first, last = (int(cell) for cell in np.flatnonzero(held)[[0, -1]])
     before, after = noisy[:first][::-1], noisy[last + 1 :]
-    return np.array([first - _stretch(before, sigma), last + _stretch(after, sigma)])
+    return np.array([first - _stretch(before, sigma, n_steps), last + _stretch(after, sigma, n_steps)])
 
 
-def _stretch(noisy: NDArray[np.float64], sigma: float) -> int:
+def _stretch(noisy: NDArray[np.float64], sigma: float, n_steps: int) -> int:
     """How many of the first cells likely hold rows."""
     length = 0
     while length < len(noisy):
-        steps = ((1, 2.0), (2, 3.0), (4, 3.0))
+        steps = ((1, 2.0), (2, 3.0), (4, 3.0), (8, 3.0))[:n_steps]
         sums = ((width, noisy[length : length + width].sum(), least * math.sqrt(width)) for width, least in steps)
         step = next((width for width, together, least in sums if together >= least * sigma), 0)
         if not step:
@@ -356,7 +367,7 @@ def _without_tails(noisy: NDArray[np.float64], n_rows: int, sigma: float) -> tup
 class _Magnitudes:
     """Cells of numbers: the sign and the power of two below the size; between -2^-1000 and 2^-1000 everything is 0."""
 
-    least, most = -1000, 995
+    least, most, n_steps = -1000, 995, 3  # eight powers of two are too far
     n_cells = 2 * (most - least + 1) + 1
     zero = n_cells // 2
 
@@ -378,7 +389,7 @@ class _Magnitudes:
 class _Blocks:
     """Cells of days: blocks of 512 from 1790 to 2149, days before and after in the outermost ones."""
 
-    width, half = 512, 128
+    width, half, n_steps = 512, 128, 4
     n_cells, zero = 2 * half, -1
 
     def cells(self, days: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ from skfairdp.metrics import (
     coverage_score,
     demographic_disparity,
     equalized_odds_disparity,
+    gap_bound,
     rejection_rate_by_group,
     selective_accuracy,
 )
@@ -156,3 +157,19 @@ def test_bad_options_are_named():
         demographic_disparity(Y_TRUE, Y_PRED, sensitive_features=GROUPS, classes=[0, 2])
     with pytest.raises(ValueError, match="y_true"):
         selective_accuracy(None, Y_PRED, reject_label=-1)
+
+
+@pytest.mark.parametrize("metric", [equalized_odds_disparity, accuracy_disparity, gap_bound])
+@pytest.mark.parametrize("truth", [[1, 0, 1, 0], [True, False, True, False]])
+def test_texts_are_not_compared_with_other_labels(metric, truth):
+    """Found: no answer was right in any group, a gap of 0."""
+    for y_true, y_pred in ((truth, ["yes", "no", "no", "no"]), (["yes", "no", "no", "no"], truth)):
+        with pytest.raises(ValueError, match="got texts as labels and no texts"):
+            metric(y_true, y_pred, sensitive_features=list("aabb"))
+
+
+def test_scores_are_not_taken_for_labels():
+    """Found: each score was a class of its own, and the gap next to nothing."""
+    with pytest.raises(ValueError, match=r"y_pred of demographic_disparity holds fractions.*wasserstein_disparity"):
+        demographic_disparity(None, np.array([0.2, 0.4, 0.7, 0.9]), sensitive_features=list("aabb"))
+    assert demographic_disparity(None, np.array([1.0, 0.0, 1.0, 1.0]), sensitive_features=list("aabb")) == 0.5

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import DataConversionWarning
 from sklearn.frozen import FrozenEstimator
 
 from skfairdp._utils import PublicData
@@ -363,7 +364,7 @@ def test_labels_and_groups_may_be_strings():
         ({"gammas": ()}, "'gammas' parameter"),
         ({"idp3": (2,)}, "'idp3' parameter of frontier must be a sequence of False"),
         ({"gammas": (None,), "idp3": (True,)}, "nothing to do"),
-        ({"y_test": [0, 1]}, "sensitive_features_test of frontier has inconsistent length"),
+        ({"y_test": [0, 1]}, "y_test of frontier has inconsistent length"),
         ({"X_test": np.zeros((3, 10))}, "y_test of frontier has inconsistent length"),
         ({"estimators": {}}, "'estimators' parameter of frontier is empty"),
         ({"estimators": BaseEstimator()}, "cannot sweep 'BaseEstimator'"),
@@ -461,3 +462,22 @@ def test_what_is_wrong_with_rows_to_measure_on_names_what_was_called(split, rows
     assert not any(said in str(wrong.value) for said in ("frontier", "_test"))
     with pytest.raises(ValueError, match="frontier"):
         sweep(split, **{f"{name}_test": value for name, value in rows.items()})
+
+
+def test_rows_to_measure_on_are_read_as_those_of_a_fit_are(split):
+    """Found: a column of labels was compared with all predictions, half of them right by chance; rows in another order
+    with those of others; and numbers with texts, none of which was ever right."""
+    model, groups = FakePATE().fit(split.X, split.y), split.sensitive_features_test
+    X, y = pd.DataFrame(split.X_test), pd.Series(split.y_test)
+    right = measure_estimators([model], X, y, sensitive_features=groups)["accuracy"].item()
+    with pytest.warns(DataConversionWarning):
+        column = measure_estimators([model], X, y.to_frame(), sensitive_features=groups)
+    assert column["accuracy"].item() == right == np.mean(model.predict(split.X_test) == split.y_test)
+    with pytest.raises(ValueError, match="y of measure_estimators has another index than X"):
+        measure_estimators([model], X, y[::-1], sensitive_features=groups)
+    with pytest.raises(ValueError, match="measure_estimators got texts as labels and no texts as predictions"):
+        measure_estimators([model], X, y.astype(str), sensitive_features=groups)
+    FITS.clear()
+    with pytest.raises(ValueError, match="frontier got texts as labels and no texts as predictions"):
+        sweep(split, y_test=split.y_test.astype(str))
+    assert FITS == []

@@ -281,6 +281,18 @@ def test_warnings_and_errors_count_subjects():
         PATEClassifier(epsilon=8.0, delta=0.02, classes=[0, 1]).fit(X, y, X_public=public_rows(), subject=ids)
 
 
+@pytest.mark.parametrize(("n_rows", "delta", "advised"), [(60, 0.02, "1e-05"), (360_000, 1e-5, "1e-07")])
+def test_the_delta_that_is_advised_is_below_one_over_the_number_of_rows(n_rows, delta, advised):
+    """Found: of 1e-5 that 1e-5 is usual."""
+    X, y, public = np.random.default_rng(0).normal(size=(n_rows, 2)), np.arange(n_rows) % 2, np.zeros((8, 2))
+    model = PATEClassifier(epsilon=1.0, delta=delta, n_teachers=5, classes=[0, 1])
+    with pytest.warns(PrivacyLeakWarning, match=rf"Choose delta well below that, as {advised}\."):
+        model.fit(X, y, X_public=public)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UtilityWarning)
+        model.set_params(delta=float(advised)).fit(X, y, X_public=public)
+
+
 @pytest.mark.parametrize(
     ("subject", "says"),
     [

@@ -342,3 +342,9 @@ def test_a_wide_one_hot_makes_no_useless_model_of_a_good_one():
     with recording_noise(entropy=0):
         _, told = fitted(PATEClassifier(epsilon=2.0, **SMALL), wide, rng.integers(2, size=len(y)), n_public=500)
     assert told
+
+
+def test_few_public_rows_are_named_where_noise_alone_is_not_why_one_class_is_all():
+    """Found: 5 public rows, and "160,000 private rows or epsilon=27" as the way out."""
+    _, told = fitted(PATEClassifier(epsilon=2, **SMALL), *table(20_000, rate=0.02), n_public=5)
+    assert len(told) == 1 and "more public rows than 5." in told[0]

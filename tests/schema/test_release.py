@@ -170,6 +170,36 @@ def test_cells_that_hold_rows_only_together_are_found_together(share, expected):
     assert np.flatnonzero(_held(noisy, 1.0)).tolist() == expected
 
 
+@pytest.mark.parametrize("n_rows", [4000, 6000])
+def test_rows_spread_thinly_are_within_the_bounds_that_are_found_or_that_is_told(n_rows):
+    """Found: fifty years of birth in 6,000 rows had bounds of three years, those of the one block that stood out."""
+    rng = np.random.default_rng(0)
+    born = pd.to_datetime("1950-01-01") + pd.to_timedelta(rng.integers(0, 18000, n_rows), unit="D")
+    rows = pd.DataFrame({"y": rng.integers(0, 2, n_rows), "born": born, **{f"x{j}": rng.random(n_rows) for j in "abc"}})
+    inside, told = [], []
+    for entropy in range(6):
+        with recording_noise(entropy=entropy), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = Schema.release(rows, epsilon=0.2, delta=2e-6, label="y", known={"born": "date"}).columns.get("born")
+        if found is not None:
+            inside.append(born.to_series().between(str(found.first), str(found.last)).mean())
+            told.append(any("less than half of the rows" in str(warning.message) for warning in caught))
+    assert len(inside) >= 3 and all(warned or share > 0.3 for share, warned in zip(inside, told, strict=True))
+    assert n_rows == 4000 or (np.mean(inside) > 0.7 and not any(told))
+
+
+def test_noise_in_a_thousand_empty_cells_below_1_is_no_sign_of_far_rows():
+    kids = np.random.default_rng(0).poisson(1, 6000)
+    rows = pd.DataFrame(
+        {"y": kids % 2, "kids": kids, **{f"x{j}": np.random.default_rng(j).random(6000) for j in range(8)}}
+    )
+    known = {name: "number" for name in rows if name != "y"}
+    for entropy in range(10):
+        with recording_noise(entropy=entropy), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Schema.release(rows, epsilon=0.4, delta=1e-6, label="y", known=known)
+
+
 def test_few_rows_keep_their_range_among_many_columns():
     rows = pd.DataFrame({f"x{j}": np.random.default_rng(j).integers(18, 90, 3000) for j in range(10)})
     with recording_noise(entropy=4):
