@@ -119,6 +119,8 @@ def to_onnx(model: Any) -> Any:
         raise ValueError(
             "to_onnx: this network has a graph for one number of rows only. Let it use X.shape[0], not len(X)."
         )
+    for node in graph.graph.node:  # it says where the code of a layer lies on this machine, and quotes it
+        node.ClearField("metadata_props")
     facts = {} if schema is None else {"schema": schema.to_dict()}
     facts |= {"classes": np.asarray(model.classes_).tolist()} if output == "probabilities" else {}
     onnx.helper.set_model_props(graph, {name: json.dumps(fact) for name, fact in facts.items()})
