@@ -159,8 +159,8 @@ class Candidate:
             )
         for name in steps_fitted_on_private_rows(estimator) if isinstance(estimator, Pipeline) else []:
             warn_caller(
-                f"The step {name!r} of the Pipeline in {owner} is fitted on private rows, which reveals what it learns "
-                "outside the guarantee. Fit it on public ones: PublicPreprocessor(transformer, X_public).",
+                f"The step {name!r} of the Pipeline in {owner} is fitted on private rows, or mixes them, which reveals "
+                "more than the guarantee covers. Fit it on public ones: PublicPreprocessor(transformer, X_public).",
                 PrivacyLeakWarning,
             )
         self.estimator, self.name, self.prefix = estimator, names[0], names[0].removesuffix("ledger")
