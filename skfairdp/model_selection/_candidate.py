@@ -266,15 +266,18 @@ class Candidate:
         """The winner of a search, which would not be this one without it: it states what the search has cost.
 
         Whatever states the guarantee of this fit states that of the search instead; what was fitted before, and is only
-        part of the winner, keeps its own.
+        part of the winner, keeps its own. Fitted again, all of it charges the ledger that the estimator was given.
         """
         inner = self.private_part(fitted)
         release = inner.privacy_.own.release if hasattr(inner, "privacy_") else None
         inner.privacy_ = spent
         for part in _parts_of(fitted, {}):
-            stated = getattr(part, "__dict__", {}).get("privacy_")
+            own = getattr(part, "__dict__", {})
+            stated = own.get("privacy_")
             if isinstance(stated, PrivacySpent) and stated.own.release == release:
                 part.privacy_ = spent
+            if isinstance(own.get("ledger", part), type(UNCHARGED) | None):
+                part.ledger = self.parameter("ledger")
         return fitted.set_params(**{self.name: self.parameter("ledger")})
 
     def plan(self, model: Any, rows: Rows, part: Part | None = None, *, warn: bool) -> LedgerEntry:
