@@ -45,9 +45,10 @@ def main(argv: Sequence[str] | None = None, *, sweep: Sweep | None = None) -> in
         if isinstance(error, KeyboardInterrupt) or interrupted.is_set():  # an interrupted import may end in any error
             print("skfairdp: interrupted; what had been released until then is spent.", file=sys.stderr)
             return 130
-        if not isinstance(error, UsageError):
+        if not isinstance(error, UsageError | OSError):
             raise
-        print(f"skfairdp: {error}", file=sys.stderr)
+        spent = "; what had been released until then is spent." if isinstance(error, OSError) else ""
+        print(f"skfairdp: {error}{spent}", file=sys.stderr)
         return 2
 
 

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp import privacy
 from skfairdp._inputs import amounts_of, read_labels
+from skfairdp._row_wise import mixes_rows
 from skfairdp._typing import Array, MaybeArray
 from skfairdp._utils import NamedEstimator, Plain, check_same_index, plain, warn_caller, warn_of_seed, without_values
 from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
@@ -188,14 +189,9 @@ def steps_fitted_on_private_rows(pipeline: Pipeline) -> list[str]:
     return [
         name
         for name, step in pipeline.steps[:-1]
-        if not (step in (None, "passthrough") or type(step).__name__ in _PUBLIC)
-        and (get_tags(step).requires_fit or not _treats_rows_alone(getattr(step, "func", None)))
+        if step not in (None, "passthrough")
+        and ((type(step).__name__ not in _PUBLIC and get_tags(step).requires_fit) or mixes_rows(step))
     ]
-
-
-def _treats_rows_alone(function: Any) -> bool:
-    """Whether a function is known to: others are called with all rows, and may scale one by the others."""
-    return isinstance(function, np.ufunc | None) or getattr(function, "predicts_rows_alone", False) is True
 
 
 def _warn_of_caller(owner: str, frame: Any) -> None:
@@ -208,8 +204,8 @@ def _warn_of_caller(owner: str, frame: Any) -> None:
     steps = steps_fitted_on_private_rows(caller) if isinstance(caller, Pipeline) else []
     if steps:
         warn_caller(
-            f"The Pipeline around {owner} fits {', '.join(map(repr, steps))} on private rows as well, and the "
-            f"epsilon of {owner} does not cover what they reveal. Fit them on public rows: "
+            f"The Pipeline around {owner} fits {', '.join(map(repr, steps))} on private rows as well, or lets it mix "
+            f"them, and the epsilon of {owner} does not cover what this reveals. Fit it on public rows: "
             "PublicPreprocessor(transformer, X_public). A function that treats each row by itself may say so: "
             "function.predicts_rows_alone = True.",
             PrivacyLeakWarning,

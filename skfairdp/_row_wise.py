@@ -33,7 +33,8 @@ _KNOWN = ("sklearn", "skfairdp")
 _UNSET_NET = ("skfairdp._networks._nets", "UnsetNet")
 _KNOWN_REDUCTIONS = "fairlearn.reductions."  # what they hold is looked at
 #: Of scikit-learn, by name: the rows of a call are factorised or imputed together.
-_TOGETHER = ("NMF", "MiniBatchNMF", "IterativeImputer", "KNNImputer")
+_FACTORISED = ("NMF", "MiniBatchNMF")
+_TOGETHER = (*_FACTORISED, "IterativeImputer", "KNNImputer")
 _VALUES = ("builtins", "numpy", "pandas", "scipy", "datetime", "joblib", *_KNOWN)
 _NOT_AT_PREDICTION = ("teacher", "ledger", "memory")  # parameters of ours that only fit reads
 
@@ -51,6 +52,15 @@ def known_row_wise(estimator: Any) -> bool:
     ours = [part.get_params(deep=False) for part in parts if getattr(part, "_settles_coins", False)]
     settled = {id(value) for parameters in ours for value in parameters.values()}
     return all(_is_known(part) and (id(part) in settled or not _draws(part)) for part in parts)
+
+
+def mixes_rows(step: Any) -> bool:
+    """Whether it may scale rows of a call by the others, wherever it was fitted: by factors, or in a function that is
+    called with all of them and does not say that it treats each alone."""
+    inside = [part for part in _parts(step) if hasattr(part, "fit_transform")]
+    alone = (isinstance(f, np.ufunc | None) or f is np.clip or getattr(f, "predicts_rows_alone", None) is True
+             for f in (getattr(part, "func", None) for part in inside))  # fmt: skip
+    return not all(alone) or any(type(part).__name__ in _FACTORISED for part in inside)
 
 
 def check_rows_alone(models: Iterable[Any], owner: str) -> None:

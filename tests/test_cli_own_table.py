@@ -1,6 +1,7 @@
 """The command line on a user's own file: what it writes, what it says, and that every mistake is one line."""
 
 import contextlib
+import errno
 import gzip
 import io
 import json
@@ -512,6 +513,22 @@ def test_an_interrupt_is_one_line(table, tmp_path, after):
     assert process.returncode == 130
     lines = [line for line in err.replace("\r", "\n").splitlines() if line.strip() and not line.startswith("frontier:")]
     assert lines == ["skfairdp: interrupted; what had been released until then is spent."]
+
+
+@pytest.mark.parametrize("last", ["schema.yaml", "frontier.csv"])
+def test_a_disk_that_is_full_loses_no_schema_that_is_paid_for(table, tmp_path, monkeypatch, last):
+    def full(source, target, move=os.replace):
+        if str(target).endswith(last):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        move(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    done = run("frontier", table, *ROLES, "--epsilon", 4, "--methods", "synthetic", "--out", tmp_path / "out")
+    assert done.returncode == 2 and "is spent" in done.stderr.splitlines()[-1]
+    if last == "schema.yaml":
+        (tmp_path / "kept.json").write_text(done.stderr.splitlines()[-2])
+    kept = Schema.load(tmp_path / ("kept.json" if last == "schema.yaml" else "out/schema.yaml"))
+    assert kept.classes == ("high", "low") and 0 < kept.privacy_.epsilon < 4
 
 
 def test_a_gzip_that_is_none_is_named_in_the_demo_as_well(tmp_path, monkeypatch, capsys):

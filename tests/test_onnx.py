@@ -113,6 +113,12 @@ def test_a_schema_encodes_what_it_read_as_its_encoder_does(exported):
     assert np.abs(exported(model)[1](X) - model.predict_proba(TABLE)).max() <= 1e-6
 
 
+def test_a_graph_does_not_tell_where_the_code_that_made_it_lies(exported):
+    """Found: paths of the machine and lines of code, those of a user's own net as well, beside each of its nodes."""
+    graph, _ = exported(SchemaEncoder(SCHEMA))
+    assert not any(told in graph.SerializeToString() for told in (b".py", b"site-packages", b"line "))
+
+
 def test_columns_of_groups_are_no_inputs(exported):
     X = pd.DataFrame(np.column_stack([R.X, R.groups]), columns=list("abcdg"))
     model = FairDPSGDClassifier(lam=0.0, classes=[0, 1], sensitive_columns=["g"], random_state=0).fit(X, R.y)

@@ -243,9 +243,19 @@ def write_frontier(table: "pd.DataFrame", folder: Path) -> list[str]:
     return list(FRONTIER_FILES)
 
 
+@contextlib.contextmanager
+def _or_shown(content: Any) -> Iterator[None]:
+    """A schema that was paid for is on the terminal where the disk takes no more."""
+    try:
+        yield
+    except OSError:
+        print(f"The schema that was paid for, to be kept as schema.json:\n{json.dumps(content)}", file=sys.stderr)
+        raise
+
+
 def save_schema(schema: Any, folder: Path) -> None:
     """Keep a schema that was paid for."""
-    with replaced(folder) as new:
+    with _or_shown(schema.to_dict()), replaced(folder) as new:
         schema.save(new / "schema.yaml")
 
 
@@ -259,7 +269,7 @@ def save_unfinished(error: Any, folder: Path, label: str, groups: Sequence[str],
     content |= {} if subject is None else {"subject": subject}
     for name in error.absent:
         content["columns"][name] = {"kind": "category", "values": None} if name in (label, *groups) else {"kind": None}
-    with replaced(folder) as new:
+    with _or_shown(content), replaced(folder) as new:
         (new / "schema.yaml").write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return folder / "schema.yaml"
 

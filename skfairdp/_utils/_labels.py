@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from skfairdp._typing import Array, ArrayLike, Codes, Floats, Ints, Objects
 from skfairdp._utils._containers import as_pandas, label_array, refuse_masked
-from skfairdp._utils._messages import PrivateRowsError, private_error, warn_caller, without_values
+from skfairdp._utils._messages import PrivateRowsError, private_error, silence, warn_caller, without_values
 from skfairdp.exceptions import FairnessWarning
 
 #: Whole numbers further apart than this are looked up one by one.
@@ -365,7 +365,9 @@ def as_labels(y: Any, n_rows: int, *, owner: str, name: str = "y", check_kind: b
                 raise private_error("missing value", owner=owner, name=name)
             if check_kind and len(labels):
                 np.unique(labels)
-                if type_of_target(labels, raise_unknown=True) not in ("binary", "multiclass"):
+                with silence():  # scikit-learn 1.6 warns where every other label is another one
+                    kind = type_of_target(labels, raise_unknown=True)
+                if kind not in ("binary", "multiclass"):
                     raise private_error("no labels", owner=owner, name=name)
         except (Warning, PrivateRowsError):  # (n, 1) where (n,) is meant, in a program that turns warnings into errors
             raise

@@ -159,8 +159,8 @@ class Candidate:
             )
         for name in steps_fitted_on_private_rows(estimator) if isinstance(estimator, Pipeline) else []:
             warn_caller(
-                f"The step {name!r} of the Pipeline in {owner} is fitted on private rows, which reveals what it learns "
-                "outside the guarantee. Fit it on public ones: PublicPreprocessor(transformer, X_public).",
+                f"The step {name!r} of the Pipeline in {owner} is fitted on private rows, or mixes them, which reveals "
+                "more than the guarantee covers. Fit it on public ones: PublicPreprocessor(transformer, X_public).",
                 PrivacyLeakWarning,
             )
         self.estimator, self.name, self.prefix = estimator, names[0], names[0].removesuffix("ledger")
@@ -266,15 +266,18 @@ class Candidate:
         """The winner of a search, which would not be this one without it: it states what the search has cost.
 
         Whatever states the guarantee of this fit states that of the search instead; what was fitted before, and is only
-        part of the winner, keeps its own.
+        part of the winner, keeps its own. Fitted again, all of it charges the ledger that the estimator was given.
         """
         inner = self.private_part(fitted)
         release = inner.privacy_.own.release if hasattr(inner, "privacy_") else None
         inner.privacy_ = spent
         for part in _parts_of(fitted, {}):
-            stated = getattr(part, "__dict__", {}).get("privacy_")
+            own = getattr(part, "__dict__", {})
+            stated = own.get("privacy_")
             if isinstance(stated, PrivacySpent) and stated.own.release == release:
                 part.privacy_ = spent
+            if isinstance(own.get("ledger", part), type(UNCHARGED) | None):
+                part.ledger = self.parameter("ledger")
         return fitted.set_params(**{self.name: self.parameter("ledger")})
 
     def plan(self, model: Any, rows: Rows, part: Part | None = None, *, warn: bool) -> LedgerEntry:

@@ -154,7 +154,7 @@ def frontier_of_table(
     >>> bool(found.frame["epsilon"][0] <= 2.0), found.privacy.epsilon < 2.1, found.schema.group_values
     (True, True, ('f', 'm'))
     """
-    names = (groups,) if isinstance(groups, str) else tuple(groups)
+    names, ledger = (groups,) if isinstance(groups, str) else tuple(groups), privacy.ledger_in_use(ledger)
     if isinstance(schema, Schema) and (schema.label, sorted(schema.groups)) != (label, sorted(names)):
         raise ValueError(
             f"frontier_of_table got label={label!r} and groups={list(names)}, and its 'schema' has {schema.label!r} "
@@ -630,8 +630,9 @@ class _Release:
 
     @property
     def given(self) -> dict[str, Any]:
-        """Parameters of every method."""
-        return {name: getattr(self, name) for name in ("epsilon", "delta", "schema", "random_state")}
+        """Parameters of every method; the frontier has paid."""
+        own = {name: getattr(self, name) for name in ("epsilon", "delta", "schema", "random_state")}
+        return {**own, "ledger": privacy.UNCHARGED}
 
     @property
     def narrowest(self) -> float | None:
@@ -723,7 +724,8 @@ def _barycenter(release: _Release) -> list[_Point]:
     """A network, whose predictions are moved so that they are spread alike in all groups."""
     beneath, tables = _two_parts(release)
     network, moved = _alone("dpsgd", beneath)[0], replace(release, epsilon=tables)
-    model = PrivateBarycenter(network.model, epsilon=tables, delta=release.delta, schema=release.schema)
+    given = {name: moved.given[name] for name in ("epsilon", "delta", "schema", "ledger")}
+    model = PrivateBarycenter(network.model, **given)
     beside = "" if release.exposure is None else f", exposure=table[{release.exposure!r}]"
     call = moved.call(PrivateBarycenter.__name__, f"{network.call}.fit(table{beside})")
     return [_Point(model.fit(release.rows), call, beneath=(network.model,))]

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp._docs import shared_docs
-from skfairdp._utils import NamedEstimator, PublicData, invalid_parameter, without_values
+from skfairdp._utils import NamedEstimator, PublicData, invalid_parameter, silence, without_values
 
 
 @shared_docs
@@ -102,7 +102,7 @@ class PublicPreprocessor(TransformerMixin, NamedEstimator):
         return public if hasattr(public, "shape") else np.asarray(public)
 
     def transform(self, X: Any) -> Any:
-        """Transform rows with the transformer fitted on public rows.
+        """Transform rows with the transformer fitted on public rows, silently: a warning would tell of single ones.
 
         Parameters
         ----------
@@ -121,7 +121,8 @@ class PublicPreprocessor(TransformerMixin, NamedEstimator):
         _require_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         try:
-            return self.transformer_.transform(X)
+            with silence():
+                return self.transformer_.transform(X)
         except (ValueError, TypeError, OverflowError) as error:
             problem = without_values(error, owner="PublicPreprocessor")
         raise problem

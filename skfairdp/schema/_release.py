@@ -436,7 +436,11 @@ def _points_unclear(noisy: NDArray[Any], written: NDArray[Any], way: Mapping[str
 
 def counts_of_kinds(column: "pd.Series[Any]") -> NDArray[np.int64]:
     """How many cells of a column are of each kind."""
-    return np.bincount(_kinds_of_cells(column), minlength=_WRITTEN_NUMBER + 1)
+    try:
+        return np.bincount(_kinds_of_cells(column), minlength=_WRITTEN_NUMBER + 1)
+    finally:
+        for ways in (DAYS, NUMBERS):
+            ways.forget()
 
 
 def _kinds_of_cells(column: "pd.Series[Any]") -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ table says, noisy or not: the first of those that read as much as any, but for w
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache, cached_property, lru_cache
@@ -62,8 +62,12 @@ class Writings:
         return self._readers(_FIRST_DIGIT.sub(_with_ones, text) if self.any_digits else text)
 
     @cached_property
-    def _readers(self) -> Callable[[str], tuple[int, ...]]:
+    def _readers(self) -> Any:
         return lru_cache(maxsize=4096)(lambda text: tuple(j for j, way in enumerate(self.ways) if _reads(text, **way)))
+
+    def forget(self) -> None:
+        """What was remembered of private texts: the ways are there as long as the process."""
+        self._readers.cache_clear()
 
     @cached_property
     def readings(self) -> dict[tuple[int, ...], int]:
@@ -74,7 +78,10 @@ class Writings:
     def counts(self, cells: Iterable[Any]) -> NDArray[np.int64]:
         """Count texts by the ways that read them; other cells count nothing."""
         place = cache(lambda text: self.readings.get(self.reading(text), -1))
-        places = np.array([place(cell) if type(cell) is str else -1 for cell in cells], dtype=np.int64)
+        try:
+            places = np.array([place(cell) if type(cell) is str else -1 for cell in cells], dtype=np.int64)
+        finally:
+            self.forget()
         return np.bincount(places[places >= 0], minlength=len(self.readings))
 
     def best(self, counts: NDArray[Any], sigma: float = 0.0) -> tuple[dict[str, Any], str]:

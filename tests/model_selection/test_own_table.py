@@ -446,6 +446,17 @@ def test_what_is_announced_is_what_is_spent_and_is_on_the_ledger_before_any_nois
     assert len(other.entries) == 3  # and was put on this one by the first sweep
 
 
+@pytest.mark.parametrize("schema", [SCHEMA, None])
+def test_the_ledger_of_a_block_is_charged_once_for_each_model(schema):
+    """Found: it was asked for nothing beforehand, and charged again by each model, that it could not pay then."""
+    with PrivacyLedger(epsilon=2.1) as ledger:
+        found = swept(TABLE, schema=schema, epsilons=[2.0], gaps=[None])
+        with pytest.raises(BudgetExceededError):
+            swept(TABLE, schema=schema, epsilons=[2.0], gaps=[None])
+    assert ledger.epsilon_spent == pytest.approx(found.privacy.epsilon, rel=1e-9)
+    assert all(part.on_record == ledger.head for part in found.privacy.parts or [found.privacy])
+
+
 @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["released", "given"])
 def test_a_ceiling_that_is_too_low_refuses_before_anything_is_spent(schema):
     ledger = PrivacyLedger(epsilon=2.5)

@@ -1,5 +1,6 @@
 """ParetoSearchCV over the estimators of the package: what they share, in pipelines, with real splits."""
 
+import contextlib
 import pickle
 
 import numpy as np
@@ -23,6 +24,7 @@ from skfairdp import (
     PublicData,
     PublicPreprocessor,
     RandomizedResponseClassifier,
+    SyntheticDataClassifier,
 )
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
 from skfairdp.ensemble import LogisticTeachers
@@ -181,6 +183,22 @@ def test_idp3_in_the_search_answers_only_part_of_public_rows_and_coverage_is_mea
 def test_who_cannot_refuse_has_full_coverage_whatever_the_noise():
     results = fitted(scoring=["accuracy", "coverage"], score_epsilon=0.05).cv_results_
     assert results["mean_test_coverage"].tolist() == [1.0] * 3
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("given", [True, False])
+def test_what_a_winner_holds_charges_its_ledger_where_it_is_fitted_again(split, given):
+    """Found: it stayed on no ledger, for which the search had paid, and so did a clone of it."""
+    ledger = PrivacyLedger()
+    own = SyntheticDataClassifier(epsilon=1.0, classes=[0, 1], groups=[0, 1], ledger=ledger if given else None)
+    checked = PublicData(split.public.X, split.public.sensitive_features, y=split.y_public)
+    with contextlib.nullcontext() if given else ledger:
+        search = ParetoSearchCV(IDP3(own, gamma=0.1, groups=[0, 1]), {"estimator__n_samples": [500]})
+        search.fit(split.X, split.y, sensitive_features=split.sensitive_features, validation=checked)
+        winner, before = search.best_estimator_.estimator_, len(ledger.entries)
+        for part in (winner, winner.generator_):
+            clone(part).fit(split.X, split.y, sensitive_features=split.sensitive_features)
+    assert before == 1 and len(ledger.entries) == 3
 
 
 def test_steps_fitted_on_private_rows_are_announced(split):

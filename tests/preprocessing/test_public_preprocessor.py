@@ -26,6 +26,19 @@ def test_private_rows_change_nothing(transformer):
         np.testing.assert_array_equal(fitted.transform(probe), expected)
 
 
+@pytest.mark.parametrize(
+    ("transformer", "usual", "odd"),
+    [
+        (OneHotEncoder(drop="first", handle_unknown="ignore"), ["a", "b"], "secret"),
+        (StandardScaler(), [0.0, 1e-9], 1e308),
+    ],
+)
+def test_no_warning_tells_of_a_private_row(transformer, usual, odd):
+    """Found: "unknown categories in columns [0]", and of numpy that a number overflows."""
+    fitted = PublicPreprocessor(transformer, X_public=pd.DataFrame({"x": usual * 9})).fit(pd.DataFrame({"x": usual}))
+    fitted.transform(pd.DataFrame({"x": [*usual, odd]}))  # warnings are errors here
+
+
 def test_a_category_of_private_rows_does_not_appear():
     public = pd.DataFrame({"job": ["a", "b"]})
     encoder = PublicPreprocessor(OneHotEncoder(handle_unknown="ignore", sparse_output=False), PublicData(public))

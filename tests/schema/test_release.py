@@ -8,6 +8,7 @@ import math
 import pickle
 import re
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -31,7 +32,7 @@ from skfairdp.schema._release import (
     _without_tails,
     plan_release,
 )
-from skfairdp.schema._writings import NUMBERS, _reads
+from skfairdp.schema._writings import DAYS, NUMBERS, _reads
 from tests._tools.layers import examples
 from tests._tools.raw import with_record
 from tests._tools.replay import Recording, distance
@@ -981,3 +982,14 @@ def test_numbers_with_a_unit_are_read_whatever_their_digits(unit):
 def test_the_ways_that_read_a_number_follow_from_its_first_digit_and_its_marks(text):
     every = tuple(j for j, way in enumerate(NUMBERS.ways) if _reads(text.strip(), **way))
     assert NUMBERS.reading(text) == (every if NUMBERS.shape.fullmatch(text.strip()) else ())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("read", [partial(Schema.release, epsilon=3.0, label="y"), Schema.template])
+def test_no_private_text_is_kept_by_what_reads_the_ways_of_writing(read):
+    """They are there as long as the process: whoever asked them could tell which texts a column had held."""
+    read(beside(["03/11/2019", "1,204.50 €"] * (N // 2)))
+    for ways, text in ((DAYS, "03/11/2019"), (NUMBERS, "1,204.50 €")):
+        remembered = ways._readers.cache_info().hits
+        assert ways.reading(text)
+        assert ways._readers.cache_info().hits == remembered
