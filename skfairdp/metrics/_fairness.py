@@ -146,7 +146,8 @@ def equalized_odds_disparity(
     truth = read_labels(y_true, "y_true", owner)
     predicted, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
     cells = _utils.encode_labels(truth, _utils.group_domain(truth), owner=owner, name="y_true", parameter="y_true")
-    return _largest_difference(_utils.hits(truth, predicted, owner), codes, cells, ~rejected, len(domain), owner)
+    right = _utils.hits(truth, np.where(rejected, truth, predicted), owner)
+    return _largest_difference(right, codes, cells, ~rejected, len(domain), owner)
 
 
 @shared_docs
@@ -181,7 +182,8 @@ def accuracy_disparity(
     truth = read_labels(y_true, "y_true", owner)
     predicted, rejected, codes, domain = _read(y_true, y_pred, sensitive_features, groups, reject_label, owner)
     one_cell = np.zeros(len(truth), dtype=np.int64)
-    return _largest_difference(_utils.hits(truth, predicted, owner), codes, one_cell, ~rejected, len(domain), owner)
+    right = _utils.hits(truth, np.where(rejected, truth, predicted), owner)
+    return _largest_difference(right, codes, one_cell, ~rejected, len(domain), owner)
 
 
 def _read(
@@ -365,7 +367,8 @@ def selective_accuracy(y_true: ArrayLike, y_pred: ArrayLike, *, reject_label: Ha
     truth = read_labels(y_true, "y_true", "selective_accuracy")
     predicted = read_labels(y_pred, "y_pred", "selective_accuracy", len(truth))
     kept = ~read_rejected(predicted, reject_label, "selective_accuracy")
-    return float(_utils.hits(truth, predicted, "selective_accuracy")[kept].mean()) if kept.any() else float("nan")
+    right = _utils.hits(truth[kept], predicted[kept], "selective_accuracy")
+    return float(right.mean()) if kept.any() else float("nan")
 
 
 def rejection_rate_by_group(

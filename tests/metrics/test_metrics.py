@@ -168,6 +168,14 @@ def test_texts_are_not_compared_with_other_labels(metric, truth):
             metric(y_true, y_pred, sensitive_features=list("aabb"))
 
 
+@pytest.mark.filterwarnings("ignore:.*found fewer than two groups with rows")
+@pytest.mark.parametrize("metric", [equalized_odds_disparity, accuracy_disparity])
+def test_a_refusal_is_no_label_of_another_kind(metric):
+    truth, refused = ["yes", "no", "yes", "no"], np.array([-1, -1, -1, -1])
+    assert metric(truth, refused, sensitive_features=list("aabb"), reject_label=-1) == 0
+    assert np.isnan(selective_accuracy(truth, refused, reject_label=-1))
+
+
 def test_scores_are_not_taken_for_labels():
     """Found: each score was a class of its own, and the gap next to nothing."""
     with pytest.raises(ValueError, match=r"y_pred of demographic_disparity holds fractions.*wasserstein_disparity"):
