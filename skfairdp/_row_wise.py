@@ -58,9 +58,14 @@ def mixes_rows(step: Any) -> bool:
     """Whether it may scale rows of a call by the others, wherever it was fitted: by factors, or in a function that is
     called with all of them and does not say that it treats each alone."""
     inside = [part for part in _parts(step) if hasattr(part, "fit_transform")]
-    alone = (isinstance(f, np.ufunc | None) or f is np.clip or getattr(f, "predicts_rows_alone", None) is True
-             for f in (getattr(part, "func", None) for part in inside))  # fmt: skip
-    return not all(alone) or any(type(part).__name__ in _FACTORISED for part in inside)
+    return any(type(part).__name__ in _FACTORISED or not _treats_rows_alone(part) for part in inside)
+
+
+def _treats_rows_alone(part: Any) -> bool:
+    """Whether a transformer is known to: a FunctionTransformer by its function, a subclass of it by itself."""
+    own = isinstance(part, FunctionTransformer) and type(part) is not FunctionTransformer
+    asked = part if own else getattr(part, "func", None)
+    return isinstance(asked, np.ufunc | None) or asked is np.clip or getattr(asked, "predicts_rows_alone", None) is True
 
 
 def check_rows_alone(models: Iterable[Any], owner: str) -> None:

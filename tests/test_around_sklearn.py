@@ -65,12 +65,21 @@ def test_a_function_that_may_read_all_rows_together_is_told_of(function, told):
     assert any("fits 'functiontransformer' on private rows" in str(one.message) for one in caught) is told
 
 
+class Centred(FunctionTransformer):
+    def transform(self, X):
+        return X - X.mean(axis=0)
+
+
 @pytest.mark.parametrize(
     ("inside", "told"),
-    [(FunctionTransformer(scale), True), (make_pipeline(StandardScaler(), FunctionTransformer(scale)), True),
-     (NMF(2), True), (make_pipeline(StandardScaler(), FunctionTransformer(np.clip, kw_args={"a_min": 0, "a_max": 9})),
-     False)],
-)  # fmt: skip
+    [
+        (FunctionTransformer(scale), True),
+        (make_pipeline(StandardScaler(), FunctionTransformer(scale)), True),
+        (Centred(), True),
+        (NMF(2), True),
+        (make_pipeline(StandardScaler(), FunctionTransformer(np.clip, kw_args={"a_min": 0, "a_max": 9})), False),
+    ],
+)
 @pytest.mark.parametrize(
     "around", [lambda step, X: PublicPreprocessor(step, X), lambda step, X: FrozenEstimator(step.fit(X))]
 )
