@@ -64,7 +64,7 @@ class GuessedTransportPlan(TransportPlan, RowsAside):
     @property
     def n_seen(self) -> float:
         """Rows of the look, on average."""
-        return self.n_rows / self.one_in
+        return self.n_rows / self.one_in if self.keeps_aside else float(self.n_rows)
 
     @property
     def n_bins(self) -> int:
@@ -301,21 +301,21 @@ def guessing_network(plan: Any, data: TrainingData, random_state: RandomStateLik
 
 
 def guessed_kinds(
-    plan: Any, network: Any, units: TrainingData, places: Ints, held: Bools, noise: NoiseSource
+    plan: Any, network: Any, units: TrainingData, places: Ints, taught: Bools, noise: NoiseSource
 ) -> tuple[GroupGuess | None, Ints]:
-    """What guesses the group, taught by rows that are not held; and the kind of every row by it."""
+    """What guesses the group, taught by some of the rows; and the kind of every row by it."""
     if network is None:
         return None, np.zeros(len(places), dtype=np.int64)
-    taught = replace(units, X=units.X[~held], y=units.y[~held], groups=units.groups[~held])
-    sizes = plan.sizes.release(np.bincount(units.groups[~held], minlength=plan.n_groups), noise)
-    module = plan.guess.trained(network, taught, places[~held], plan.n_rows, noise)
+    teachers = replace(units, X=units.X[taught], y=units.y[taught], groups=units.groups[taught])
+    sizes = plan.sizes.release(np.bincount(teachers.groups, minlength=plan.n_groups), noise)
+    module = plan.guess.trained(network, teachers, places[taught], plan.n_rows, noise)
     n_groups, n_ranges = plan.n_groups, plan.n_ranges
     if plan.clearness is None:
         guess = GroupGuess(module, sizes, np.full((n_groups, n_ranges - 1), SURE))
         return guess, guess.kinds_of(units.X, places)
     levels = expit(np.linspace(logit(1 / n_groups), logit(_CLEAREST), GRID)[1:])
     fine = GroupGuess(module, sizes, np.tile(levels, (n_groups, 1))).kinds_of(units.X, places)
-    found = plan.clearness.release(np.bincount(fine[~held], minlength=n_groups * GRID), noise).reshape(n_groups, GRID)
+    found = plan.clearness.release(np.bincount(fine[taught], minlength=n_groups * GRID), noise).reshape(n_groups, GRID)
     ends = np.stack([even_places(np.maximum(line, 0.0), n_ranges) for line in found]).clip(max=GRID - 2)
     groups, cells = np.divmod(fine, GRID)
     kinds = n_ranges * groups + (cells[:, None] > ends[groups]).sum(axis=1)

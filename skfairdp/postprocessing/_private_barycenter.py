@@ -190,9 +190,9 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
             found, groups, places, units = self._scores_of_units(model, X, data)
             scores, codes, guess, looked = _everywhere(found), groups, None, np.ones(len(groups), dtype=bool)
             if isinstance(plan, guessing.GuessedTransportPlan):
-                looked = plan.kept_aside(plan.n_rows, noise)[places]
-                guess, codes = guessing.guessed_kinds(plan, network, units, places, looked, noise)
-                transport = plan.release_by_kind(scores[~looked], groups[~looked], codes[~looked], noise)
+                taught, looked = (rows[places] for rows in plan.kept_aside(plan.n_rows, noise))
+                guess, codes = guessing.guessed_kinds(plan, network, units, places, taught, noise)
+                transport = plan.release_by_kind(scores[taught], groups[taught], codes[taught], noise)
             else:
                 transport = plan.release(scores, groups, noise)
             seen = plan.release_judgement(transport, scores[looked], codes[looked], groups[looked], noise)

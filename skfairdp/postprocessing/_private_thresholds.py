@@ -46,7 +46,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     group. Three noisy tables of counts are released: the scores, by which bins are chosen, the rows by bin of the
     score, group and label, and the answers by group and label. Where the group is guessed, noisy gradients of the
     network that guesses it, the sizes of the groups and a histogram of how clear guesses are come before, within the
-    same ε, and the answers that are counted are those to rows kept aside.
+    same ε; beyond ε = 2 the answers that are counted are then those to rows kept aside.
     Everything after that is post-processing. The fitted object holds the classifier as well, so ``privacy_``
     **composes the classifier's own guarantee with that of this fit**, wherever it has a ``privacy_``: that covers
     people who are in the rows of both fits; people in one of them only have less at stake. The ledger is charged for
@@ -100,9 +100,9 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     violation_ : float
         By how much the answers break the worst constraint on the smoothed counts; 0 where all of them hold.
     {judged}
-        All from noisy counts of the answers; where a network guesses the group, of those to one row in five, drawn in
-        secret, which taught nothing here. Rows that taught the classifier are no new rows to it: give others where the
-        bound has to hold exactly.
+        All from noisy counts of the answers; where a network guesses the group with ε above 2, of those to one row in
+        five, drawn in secret, which taught nothing here. Rows that taught the classifier are no new rows to it: give
+        others where the bound has to hold exactly.
     {classes_, groups_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}
@@ -195,9 +195,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
 
         with self._spend(plan, data.reads) as noise:
             scores, groups, y, coins, places = self._scored(model, X, data, key)
-            held = plan.kept_aside(plan.n_rows, noise)[places]
-            taught = ~held if plan.guesses else held  # or all rows are both
-            guess, kinds = guessed_kinds(plan, network, data.one_row_each, places, held, noise)
+            taught, held = (rows[places] for rows in plan.kept_aside(plan.n_rows, noise))
+            guess, kinds = guessed_kinds(plan, network, data.one_row_each, places, taught, noise)
             edges, counts = plan.release(scores[taught], groups[taught], y[taught], noise, kinds[taught])
             smoothed, weight = smoothed_counts(counts, edges, plan.table.sigma)
             answers = self._answers(plan, constraints, smoothed, edges)

@@ -1653,7 +1653,7 @@ NOTICED: dict[str, Noticed] = {
         GUESSED_GROUPS("test_one_record_moves_a_step_by_no_more_than_its_sensitivity", relation=REPLACED, moved=2.0)
     ),
     "thresholding.a_guess_by_the_rows_of_the_bound": also(
-        GUESSED_GROUPS("test_the_rows_of_the_bound_have_taught_no_guess")
+        GUESSED_GROUPS("test_from_some_epsilon_on_the_rows_of_the_bound_have_taught_no_guess", epsilon=3.0)
     ),
     "thresholding.a_barycenter_that_guesses_for_nothing": also(
         GUESSED_BARYCENTER(
