@@ -68,19 +68,16 @@ def fit_softmax(
 
     def value_and_slope(flat: Floats) -> tuple[float, Floats]:
         theta = flat.reshape(start.shape)
-        total, proba = _normaliser(offset + rows @ theta)
+        scores = offset + rows @ theta
+        if scores.shape[1] == 1:
+            total, proba = np.logaddexp(0.0, scores[:, 0]), expit(scores)
+        else:
+            top = scores.max(axis=1, keepdims=True)
+            powers = np.exp(scores - top)
+            sums = powers.sum(axis=1, keepdims=True)
+            total, proba = (np.log(sums) + top)[:, 0], powers / sums
         value = np.sum(weights * total) - np.sum(moments * theta) + 0.5 * np.sum(penalty * theta**2) + constant
         return float(value), (rows.T @ (of_rows * proba) - moments + penalty * theta).ravel()
 
     found = minimize(value_and_slope, start.ravel(), jac=True, method="L-BFGS-B", options=options)
     return found.x.reshape(start.shape)
-
-
-def _normaliser(scores: Floats) -> tuple[Floats, Floats]:
-    """Log of the sum of exponentials of each row, and the probabilities of the outputs."""
-    if scores.shape[1] == 1:
-        return np.logaddexp(0.0, scores[:, 0]), expit(scores)
-    top = scores.max(axis=1, keepdims=True)
-    powers = np.exp(scores - top)
-    sums = powers.sum(axis=1, keepdims=True)
-    return (np.log(sums) + top)[:, 0], powers / sums
