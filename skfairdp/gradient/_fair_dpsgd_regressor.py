@@ -244,7 +244,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
                 plan.scaling.settle(network.scales, counted.X, noise)
             usual, center, spread = self._settle(terms["loss"].scale, plan, counted, noise)
             if hopeless:
-                module = constant_amount(terms["loss"].scale, usual)
+                module: Any = constant_amount(terms["loss"].scale, usual)
             else:
                 groups = np.zeros(len(data.y)) if data.groups is None else data.groups
                 targets = np.column_stack([data.y[:, 0], groups, data.y[:, 1]])
