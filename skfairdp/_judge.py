@@ -197,7 +197,8 @@ class Judgement:
         beyond = asked.violations(np.maximum(self.counts, 0.0))
         worst = int(self._surely_broken.argmax())  # of a group that noise hides the counts may say anything
         if not named or beyond[worst] > WORTH_A_WORD:
-            is_known = not math.isnan(self.gap)
+            differ = asked.bounds[worst] if np.count_nonzero(asked.terms[0] == worst) > 1 else 0.0
+            is_known = self.gap > differ + self._surely_broken[worst]  # else it is that of other groups
             found = (
                 f"a gap of about {self.gap:.2g}"
                 if is_known
