@@ -234,7 +234,7 @@ class PFGuardGenerator(ReadsCells):
         with self._spend(plan, data.reads) as noise:
             released = self._release(data, plan, noise, rng)
 
-        return self._learn(data, released, rng)
+        return self._learn(data, released, rng)._tell(data.balance)
 
     def _release(self, data: GeneratorData, plan: GeneratorPlan, noise: NoiseSource, rng: Generator) -> tuple[Any, ...]:
         """Release everything that is sampled from: edges of bins, rates of groups and labels, a model of the rows."""
@@ -254,7 +254,11 @@ class PFGuardGenerator(ReadsCells):
         self._form, self._schema = data.form, self.schema
         self.classes_, self.groups_ = data.form.classes, data.form.groups
         self._choose_rates(data.balance, data.admissible, rng)
-        if data.balance is not None and self._noisy_counts is not None:
+        return self
+
+    def _tell(self, balance: _group_rates.Balance) -> "PFGuardGenerator":
+        """Say what is odd in what was released, after all of it is kept: warnings may be errors."""
+        if balance is not None and self._noisy_counts is not None:
             self._warn_of_small_groups(*self._noisy_counts)
         if not isinstance(self._codec, TableEncoder):
             return self

@@ -225,6 +225,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
                 judgement = self._second_try(judgement, plan.judge, X, data, noise)
         # Released values only from here on.
         self._settled(generator, problem)
+        generator._tell(data.balance)
         return self._fall_back(judgement)
 
     def _looked_at(

@@ -184,6 +184,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
                 ahead = self._looked_at(target, X, data, noise, has_learned=problem is None)
         # Released values only from here on.
         self._settled(generator, problem)
+        generator._tell(data.balance)
         if ahead is not None and target.look is not None:
             self._is_behind = not target.look.may_stay(ahead)
             if not target.look.is_clear(ahead):
