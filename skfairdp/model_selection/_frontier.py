@@ -12,15 +12,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone, is_regressor
 
 from skfairdp._rows import Subjects, gathered
-from skfairdp._utils import (
-    PublicData,
-    RandomStateLike,
-    hits,
-    invalid_parameter,
-    progress_bar,
-    public_generator,
-    silence,
-)
+from skfairdp._utils import PublicData, RandomStateLike, invalid_parameter, progress_bar, public_generator, silence
 from skfairdp.model_selection import _frame
 from skfairdp.model_selection._frame import mark_non_dominated
 from skfairdp.model_selection._transfer import EvaluationSet
@@ -166,7 +158,9 @@ def frontier(
         features, X_test = subjects.outside(X), subjects.outside(X_test)
         public = None if public is None else PublicData(subjects.outside(public.X), public.sensitive_features)
     test = EvaluationSet(X_test, y_test, sensitive_features_test, owner="frontier", end="_test")
-    _refuse_other_labels(named, y, test)
+    schemas = (getattr(e, "schema", None) for e in named.values())
+    for labels in (y, *(getattr(one, "classes", None) for one in (*named.values(), *schemas))):
+        test.refuse_others(labels)
     totals = _frame.Totals()
     seed = int(public_generator(random_state).integers(2**31 - 1))
     fits = [fit for name, e in named.items() for fit in sweep.fits_of(name, totals.prepare(e, seed))]
@@ -188,15 +182,6 @@ def frontier(
     frame.attrs.update({"guarantees": guarantees, **(guarantees[0] if len(guarantees) == 1 else {})})
     frame.attrs.update(n_test=len(test.groups), references=references)
     return frame
-
-
-def _refuse_other_labels(named: Mapping[str, Any], y: Any, test: EvaluationSet) -> None:
-    """Before anything is spent: texts that are to be measured by numbers."""
-    for estimator in named.values():
-        declared = getattr(getattr(estimator, "schema", None), "classes", None), getattr(estimator, "classes", None), y
-        for labels in declared:
-            if labels is not None:
-                hits(test.y[:1], np.ravel(np.asarray(labels, dtype=object))[:1], "frontier")
 
 
 def _subject_of_all(named: Mapping[str, Any], subject: Any) -> Any:

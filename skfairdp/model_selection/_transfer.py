@@ -10,16 +10,8 @@ import pandas as pd
 from scipy.stats import spearmanr
 from sklearn.frozen import FrozenEstimator
 
-from skfairdp._utils import (
-    PublicData,
-    as_groups,
-    as_labels,
-    check_same_index,
-    encode_labels,
-    group_domain,
-    hits,
-    warn_caller,
-)
+from skfairdp import _utils
+from skfairdp._utils import PublicData, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import largest_disparity, parity_bound, tally
 from skfairdp.model_selection import _frame
@@ -183,10 +175,17 @@ class EvaluationSet:
 
     def __init__(self, X: Any, y: Any, sensitive_features: Any, *, owner: str, end: str = "") -> None:
         name, rows = f"sensitive_features{end}", X.shape[0] if hasattr(X, "shape") else len(X)
-        check_same_index(owner, **{f"X{end}": X, f"y{end}": y, name: sensitive_features})
-        self.X, self.y, self.owner = X, as_labels(y, rows, owner=owner, name=f"y{end}", check_kind=False), owner
-        self.groups = as_groups(sensitive_features, len(self.y), owner=owner, name=name)
-        self.codes = encode_labels(self.groups, group_domain(self.groups), owner=owner, name=name, parameter=name)
+        _utils.check_same_index(owner, **{f"X{end}": X, f"y{end}": y, name: sensitive_features})
+        self.X, self.y, self.owner = X, _utils.as_labels(y, rows, owner=owner, name=f"y{end}", check_kind=False), owner
+        self.groups = _utils.as_groups(sensitive_features, len(self.y), owner=owner, name=name)
+        self.codes = _utils.encode_labels(
+            self.groups, _utils.group_domain(self.groups), owner=owner, name=name, parameter=name
+        )
+
+    def refuse_others(self, labels: Any) -> None:
+        """Before anything is spent: texts that are to be measured by numbers, or the opposite."""
+        if labels is not None:
+            _utils.hits(self.y[:1], np.ravel(np.asarray(labels, dtype=object))[:1], self.owner)
 
     def measure(self, student: Any, public: PublicData | None, gamma: float | None) -> dict[str, float]:
         """Accuracy and disparity of the answered rows, and their share; with IDP3 where gamma is given."""
@@ -195,7 +194,7 @@ class EvaluationSet:
         else:
             refusing = IDP3(FrozenEstimator(student), gamma=gamma)
             if public is None or public.sensitive_features is None:
-                refusing.set_params(groups=group_domain(self.groups).tolist())
+                refusing.set_params(groups=_utils.group_domain(self.groups).tolist())
                 refusing.fit(self.X, sensitive_features=self.groups)
             else:
                 refusing.fit(public.X, sensitive_features=public.sensitive_features)
@@ -220,15 +219,11 @@ class EvaluationSet:
             return {"accuracy": math.nan, "disparity": math.nan, "gap_bound": math.nan, "coverage": 0.0}
         columns = np.array([classes.index(label) for label in predicted[answered].tolist()])
         counts = tally(self.codes[answered], columns, (int(self.codes.max()) + 1, len(classes)))
-        right = float(hits(self.y[answered], predicted[answered], self.owner).mean())
+        hits, gap = _utils.hits(self.y[answered], predicted[answered], self.owner), largest_disparity(counts)
         # what is refused follows from the rows before it: these answers are no independent draws
         bound = parity_bound(counts) if answered.all() else math.nan
-        return {
-            "accuracy": right,
-            "disparity": largest_disparity(counts),
-            "gap_bound": bound,
-            "coverage": float(answered.mean()),
-        }
+        shares = {"accuracy": float(hits.mean()), "coverage": float(answered.mean())}
+        return {**shares, "disparity": gap, "gap_bound": bound}
 
 
 def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: Any, dataset: str = "") -> pd.DataFrame:

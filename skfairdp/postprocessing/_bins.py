@@ -71,7 +71,7 @@ class RowsAside:
 
     @property
     def n_counted(self) -> float:
-        """Rows of the tables, on average, or fewer: with a network that guesses, as many as where some are kept aside."""
+        """Rows of the tables, on average, or fewer: with a network that guesses as many as if some were kept aside."""
         return self.n_rows * (1 - 1 / self.one_in) if self.n_kinds > 1 else float(self.n_rows)
 
     @property
