@@ -246,7 +246,8 @@ class ColumnRelease:
         unread = noisy[-1], coarse.sigma**2
         if not held[:-1].any():
             return Found(None)
-        ends = _with_neighbors(held[:-1], noisy[:-1], coarse.sigma, scale.n_steps)
+        # Eight blocks of days may be one stretch; eight powers of two are too far.
+        ends = _with_neighbors(held[:-1], noisy[:-1], coarse.sigma, 4 if kind == "date" else 3)
         low, high = scale.range_of(ends)
         if not shows:
             inside, rows = noisy[ends[0] : ends[1] + 1], len(numbers) - noisy[-1]
@@ -367,7 +368,7 @@ def _without_tails(noisy: NDArray[np.float64], n_rows: int, sigma: float) -> tup
 class _Magnitudes:
     """Cells of numbers: the sign and the power of two below the size; between -2^-1000 and 2^-1000 everything is 0."""
 
-    least, most, n_steps = -1000, 995, 3  # eight powers of two are too far
+    least, most = -1000, 995
     n_cells = 2 * (most - least + 1) + 1
     zero = n_cells // 2
 
@@ -389,7 +390,7 @@ class _Magnitudes:
 class _Blocks:
     """Cells of days: blocks of 512 from 1790 to 2149, days before and after in the outermost ones."""
 
-    width, half, n_steps = 512, 128, 4
+    width, half = 512, 128
     n_cells, zero = 2 * half, -1
 
     def cells(self, days: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -113,8 +113,8 @@ def a_guess_by_the_rows_of_the_bound(patch):
     """Rows that say how far groups are apart have taught who is in which. Right: they are nobody to the network."""
     honest = _private_thresholds.guessed_kinds
 
-    def guess(plan, network, units, places, held, noise):
-        return honest(plan, network, units, places, np.zeros_like(held), noise)
+    def guess(plan, network, units, places, taught, noise):
+        return honest(plan, network, units, places, np.ones_like(taught), noise)
 
     patch.setattr(_private_thresholds, "guessed_kinds", guess)
 
@@ -130,8 +130,8 @@ def a_distance_of_rows_that_said_how_to_move(patch):
     """Guesses are right more often for rows that taught them, and their groups come closer than those of others."""
     honest = _private_barycenter.guessing.guessed_kinds
 
-    def guess(plan, network, units, places, held, noise):
-        return honest(plan, network, units, places, np.zeros_like(held), noise)
+    def guess(plan, network, units, places, taught, noise):
+        return honest(plan, network, units, places, np.ones_like(taught), noise)
 
     patch.setattr(_private_barycenter.guessing, "guessed_kinds", guess)
 

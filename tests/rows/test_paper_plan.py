@@ -28,7 +28,7 @@ class Weighed(FrameRows):
 
         def noted(chunk):
             found = function(chunk)
-            self.passes[-1].append(found.nbytes)
+            self.passes[-1].append(found[0].nbytes)  # beside which it says how many rows it was
             return found
 
         return super().map_reduce(noted, add)
