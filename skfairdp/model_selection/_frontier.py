@@ -158,9 +158,7 @@ def frontier(
         features, X_test = subjects.outside(X), subjects.outside(X_test)
         public = None if public is None else PublicData(subjects.outside(public.X), public.sensitive_features)
     test = EvaluationSet(X_test, y_test, sensitive_features_test, owner="frontier", end="_test")
-    schemas = (getattr(e, "schema", None) for e in named.values())
-    for labels in (y, *(getattr(one, "classes", None) for one in (*named.values(), *schemas))):
-        test.refuse_others(labels)
+    test.refuse_others(y, *named.values())
     totals = _frame.Totals()
     seed = int(public_generator(random_state).integers(2**31 - 1))
     fits = [fit for name, e in named.items() for fit in sweep.fits_of(name, totals.prepare(e, seed))]

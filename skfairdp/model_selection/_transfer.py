@@ -182,10 +182,12 @@ class EvaluationSet:
             self.groups, _utils.group_domain(self.groups), owner=owner, name=name, parameter=name
         )
 
-    def refuse_others(self, labels: Any) -> None:
+    def refuse_others(self, y: Any, *estimators: Any) -> None:
         """Before anything is spent: texts that are to be measured by numbers, or the opposite."""
-        if labels is not None:
-            _utils.hits(self.y[:1], np.ravel(np.asarray(labels, dtype=object))[:1], self.owner)
+        schemas = (getattr(estimator, "schema", None) for estimator in estimators)
+        for labels in (y, *(getattr(one, "classes", None) for one in (*estimators, *schemas))):
+            if labels is not None:
+                _utils.hits(self.y[:1], np.ravel(np.asarray(labels, dtype=object))[:1], self.owner)
 
     def measure(self, student: Any, public: PublicData | None, gamma: float | None) -> dict[str, float]:
         """Accuracy and disparity of the answered rows, and their share; with IDP3 where gamma is given."""
