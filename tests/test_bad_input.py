@@ -318,7 +318,7 @@ def test_parameters_that_do_not_fit_together(rows, parameters, message):
 
 
 def test_a_student_that_is_a_class_is_refused_before_anything_is_spent(rows):
-    with pytest.raises(ValueError, match=r"'student' parameter of FairPATEClassifier must be.*, or None\. Got <class"):
+    with pytest.raises(ValueError, match=r"'student' parameter of FairPATEClassifier must be.*odds'\)\. Got <class"):
         attempt(rows, student=LogisticRegression, epsilon=1e4)
 
 

@@ -106,8 +106,8 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         "voting": "no_validation",
         "teacher": "no_validation",
         "student": [
-            Learning("an object implementing 'fit' and 'predict', such as ConstrainedStudent('equalized_odds'),"),
             None,
+            Learning("an object implementing 'fit' and 'predict', such as ConstrainedStudent('equalized_odds')"),
         ],
         "public_data": [PublicData, SyntheticRows, None],
         "memory": [str, HasMethods(["cache"]), None],
