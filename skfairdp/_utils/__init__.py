@@ -41,10 +41,12 @@ from skfairdp._utils._labels import (
 from skfairdp._utils._messages import (
     PRIVATE_ERRORS,
     PrivateRowsError,
+    Told,
     invalid_parameter,
     open_stream,
     private_error,
     progress_bar,
+    recorded,
     say,
     silence,
     warn_caller,

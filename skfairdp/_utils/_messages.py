@@ -71,6 +71,7 @@ class _Silence:
     inside: ClassVar[set[object]] = set()
     lock = threading.RLock()
     undo = contextlib.ExitStack()
+    within = threading.local()  # how many of a thread's own are around what it does
 
 
 @contextlib.contextmanager
@@ -84,7 +85,8 @@ def silence() -> Iterator[None]:
     """
     # The first one in changes them, the last one out restores them. ``warnings.catch_warnings`` alone would restore in
     # the wrong order where threads overlap. Ctrl-C may come anywhere in here, and a count could then be off for good.
-    one = object()
+    one, depth = object(), getattr(_Silence.within, "depth", 0)
+    _Silence.within.depth = depth + 1
     try:
         with _Silence.lock:
             if not _Silence.inside:
@@ -101,10 +103,34 @@ def silence() -> Iterator[None]:
         with np.errstate(all="ignore"):
             yield
     finally:
+        _Silence.within.depth = depth
         with _Silence.lock:
             _Silence.inside.discard(one)
             if not _Silence.inside:
                 _Silence.undo.pop_all().close()
+
+
+#: What a fit returns, and its warnings.
+Told = tuple[Any, dict[str, type[Warning]]]
+
+
+def recorded(fit: Callable[[], Any]) -> Told:
+    """What one of many fits returns, and its warnings, which are not given; nor kept, where it is silent itself.
+
+    A silence within another one sets no filters of its own: what is warned of there is told by its depth.
+    """
+    told: dict[str, type[Warning]] = {}
+    here = threading.get_ident(), getattr(_Silence.within, "depth", 0)
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if (threading.get_ident(), getattr(_Silence.within, "depth", 0)) == here:
+            told[str(message)] = category
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", PrivacyLeakWarning)  # the plan has given them, once
+        warnings.showwarning = show
+        return fit(), told
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from sklearn.exceptions import FitFailedWarning
 
 from skfairdp import privacy
 from skfairdp._docs import shared_docs
-from skfairdp._utils import RandomStateLike, invalid_parameter, progress_bar, warn_caller
+from skfairdp._utils import RandomStateLike, Told, invalid_parameter, progress_bar, recorded, warn_caller
 from skfairdp._utils._sklearn import N_JOBS, StrOptions
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, UnplannedReleaseError, UtilityWarning
 from skfairdp.model_selection import _frame
@@ -148,7 +148,7 @@ def _among(name: str, names: frozenset[str]) -> bool:
 
 def score_fold(
     data: SearchData, work: list[tuple[CandidateGroup, float]], fold: int, noise_seed: int | None
-) -> tuple[dict[int, dict[str, float]], dict[int, Any], bool]:
+) -> tuple[dict[int, dict[str, float]], dict[int, Told], bool]:
     """Scores of every candidate on one fold; without folds the fitted candidates as well; and whether a fit failed.
 
     Only noisy tables and what follows from them leave a fold. A failure ends the search, once all of it is charged.
@@ -159,33 +159,33 @@ def score_fold(
     if len(work) > 1 and shares:
         options["memory"] = _Teachers()
     measured: dict[int, dict[str, float]] = {}
-    kept: dict[int, Any] = {}
+    kept: dict[int, Told] = {}
     with data.scores.paid(noise_seed, sum(len(group.members) for group, _ in work)) as noise:
         for group, epsilon in work:
             try:
                 served = fit_group(data, group, train, group.parts[fold].event, **options)
                 if test is not None:  # rows that are read in chunks can fail to be read here as well
-                    measured |= {j: data.scores.measure(one, test, epsilon, noise) for j, one in served.items()}
+                    measured |= {j: data.scores.measure(one, test, epsilon, noise) for j, (one, _) in served.items()}
             except UnplannedReleaseError:
                 raise
             except Exception:
                 return measured, kept, True
-            for j, fitted in served.items():
+            for j, (fitted, told) in served.items():
                 if train is None:
                     measured[j] = data.scores.measure(fitted, test, epsilon, noise)
-                    kept[j] = fitted
+                    kept[j] = fitted, told
                     if "memory" in options:
                         fitted.set_params(**{data.candidate.prefix + "memory": None})
     return measured, kept, False
 
 
-def fit_group(data: SearchData, group: CandidateGroup, part: Part | None, cost: DpEvent, **how: Any) -> dict[int, Any]:
-    """One private fit, and from it a fitted estimator for each member, by position."""
-    fitted = data.fit(group.params, part, cost, **how)
-    served = {group.members[0][0]: fitted}
+def fit_group(data: SearchData, group: CandidateGroup, part: Part | None, cost: DpEvent, **how: Any) -> dict[int, Told]:
+    """One private fit, and from it a fitted estimator for each member, by position, and what each warned of."""
+    fitted, told = data.fit(group.params, part, cost, **how)
+    served = {group.members[0][0]: (fitted, told)}
     for j, params in group.members[1:]:
         changes = {name: value for name, value in params.items() if _among(name, group.free)}
-        served[j] = fitted.refit(**changes) if changes else fitted
+        served[j] = recorded(partial(fitted.refit, **changes)) if changes else (fitted, told)
     return served
 
 
@@ -227,7 +227,8 @@ class SearchRun:
         self.n_fits = 0
         part = data.candidate.private_part(data.candidate.estimator)
         self._label, self._name, self._on_record = f"{data.owner} of {type(part).__name__}", secrets.token_hex(16), ""
-        self.fitted: dict[int, Any] = {}  # on all rows
+        self.fitted: dict[int, Told] = {}  # on all rows
+        self.told: dict[str, type[Warning]] = {}  # once all that was paid for is kept
         self._failed = False
         self._reserve: DpEvent = NoOpDpEvent()
 
@@ -255,12 +256,12 @@ class SearchRun:
         if refusal is not None:
             left_out = [j for j, status in sorted(self.status.items()) if status == "over the ceiling"]
             reserve = " with what refitting the winner costs" if self.refits and self.data.splits else ""
-            warn_caller(
+            self.told[
                 f"{self.data.owner} leaves out {len(left_out)} of its {len(self.data.grid)} candidates, "
                 f"{left_out[:10]}: the ledger cannot afford them{reserve}. They cost nothing, their scores are nan, "
                 f"and the winner is chosen among the others. The first: {self.data.grid[left_out[0]]}. Raise the "
                 "ceiling of the ledger, lower 'score_epsilon', or search fewer candidates."
-            )
+            ] = UserWarning
         if self._failed:
             raise SearchFailedError(self.data.owner)
 
@@ -305,8 +306,13 @@ class SearchRun:
 
     def winner(self, index: int) -> Any:
         """The candidate fitted on all rows: paid for, unless it was fitted so in the search."""
-        if index in self.fitted:
-            return self.fitted[index]
+        if index not in self.fitted and (refitted := self._refitted(index)) is not None:
+            self.fitted[index] = refitted
+        model, told = self.fitted.get(index, (None, {}))
+        self.told |= told
+        return model
+
+    def _refitted(self, index: int) -> Told | None:
         group = self.groups[index]
         try:
             # That of the dearest winner there may have been: what is certified does not follow which one won.
@@ -314,7 +320,7 @@ class SearchRun:
             price = fit if fit == dearest else WorstOf((dearest, fit))
             self._charge(price, group.whole, NoOpDpEvent(), "refit of the winner")
         except BudgetExceededError as error:
-            warn_caller(f"The winner is not refitted. {error}")
+            self.told[f"The winner is not refitted. {error}"] = UserWarning
             return None
         self.n_fits += 1
         # As it was scored: the first is what was planned and pays, and the winner follows from what that releases.
@@ -555,7 +561,7 @@ class ParetoSearchCV(SearchBase):
         "verbose": ["verbose"],
     }
 
-    def _search(self, data: SearchData, plan: GroupsPlan) -> None:
+    def _search(self, data: SearchData, plan: GroupsPlan) -> dict[str, type[Warning]]:
         objectives = self._asked
         bounds, reference = read_bounds(self.bounds, objectives, owner=type(self).__name__), self._checked_reference
         run = SearchRun(data, plan.failed, refits=self.refit is not False, n_jobs=self.n_jobs, verbose=self.verbose)
@@ -575,6 +581,7 @@ class ParetoSearchCV(SearchBase):
         finally:
             self.privacy_ = run.spent  # with the refit, however that ends
         self.pareto_table_ = pareto_table(data, run, self.cv_results_, self.privacy_)
+        return run.told
 
     def _forget(self) -> None:
         """Drop what an earlier fit has left: a search that ends without a winner must not show another's."""
@@ -635,21 +642,19 @@ class ParetoSearchCV(SearchBase):
         best = frame[chosen_by.name] * (1 if chosen_by.minimize else -1)
         feasible = best.notna()
         if not feasible.any():
-            why = run.data.scores.problem(next(iter(run.fitted.values()))) if run.fitted else ""
-            warn_caller(
+            why = run.data.scores.problem(next(iter(run.fitted.values()))[0]) if run.fitted else ""
+            run.told[
                 f"No candidate of {type(self).__name__} has a score in {chosen_by.name!r}, so there is no winner. What "
-                f"was found is in cv_results_.{why}",
-                UtilityWarning,
-            )
+                f"was found is in cv_results_.{why}"
+            ] = UtilityWarning
             return
         for bound in bounds:
             feasible &= frame[bound.name].map(bound.excess) == 0
         if not feasible.any():
-            warn_caller(
+            run.told[
                 f"No candidate of {type(self).__name__} meets the bounds {self.bounds}, so there is no winner. "
-                "Everything found is in cv_results_ and pareto_table_.",
-                FairnessWarning,
-            )
+                "Everything found is in cv_results_ and pareto_table_."
+            ] = FairnessWarning
             return
         index = int(np.flatnonzero(feasible)[np.argmin(best[feasible])])
         self.best_index_, self.best_params_ = index, run.data.grid[index]

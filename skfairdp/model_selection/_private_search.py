@@ -11,7 +11,7 @@ import numpy as np
 
 from skfairdp import privacy
 from skfairdp._docs import shared_docs
-from skfairdp._utils import RandomStateLike, silence, warn_caller
+from skfairdp._utils import RandomStateLike, Told, silence
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.exceptions import UnplannedReleaseError, UtilityWarning
 from skfairdp.model_selection._candidate import SearchFailedError
@@ -45,39 +45,39 @@ class Trials:
             return privacy.compose(*wholes)
         return privacy.compose(self.data.cost(parts, n_scores), *(wholes if self.refits else ()))
 
-    def make(self, index: int, noise: privacy.NoiseSource) -> tuple[tuple[float, float], tuple[int, Any, float]]:
+    def make(self, index: int, noise: privacy.NoiseSource) -> tuple[tuple[float, float], tuple[int, Told, float]]:
         """One trial: its rank, and what comes out if it wins.
 
         A fit that fails wins, and the search ends without anything: had it lost, a record that makes fits fail would
         choose among the others. That it won is the outcome of this trial, and as such paid for.
         """
         try:
-            model, values = self._fitted_and_scored(index, noise)
+            made, values = self._fitted_and_scored(index, noise)
         except UnplannedReleaseError:
             raise
         except Exception:
-            return (math.inf, math.inf), (index, None, math.nan)
+            return (math.inf, math.inf), (index, (None, {}), math.nan)
         objective = self.data.scores.objectives[0]
         value = values[objective.name]
         if math.isnan(value):  # behind whatever has a score, and what has none but fails
-            return (-math.inf, -math.inf), (index, model, value)
+            return (-math.inf, -math.inf), (index, made, value)
         missed = sum(bound.excess(values[bound.name]) for bound in self.bounds)
-        return (-missed, -value if objective.minimize else value), (index, model, value)
+        return (-missed, -value if objective.minimize else value), (index, made, value)
 
-    def _fitted_and_scored(self, index: int, noise: privacy.NoiseSource) -> tuple[Any, dict[str, float]]:
+    def _fitted_and_scored(self, index: int, noise: privacy.NoiseSource) -> tuple[Told, dict[str, float]]:
         data, (whole, parts) = self.data, self.fits[index]
         epsilon = data.epsilon(whole)
         if not data.splits:
-            model = data.fit(data.grid[index], None, whole)
-            return model, data.scores.measure(model, None, epsilon, None)
+            made = data.fit(data.grid[index], None, whole)
+            return made, data.scores.measure(made[0], None, epsilon, None)
         folds = []
         for (train, test), planned in zip(data.splits, parts, strict=True):
-            model = data.fit(data.grid[index], train, planned, **data.fold_options)
+            made = data.fit(data.grid[index], train, planned, **data.fold_options)
             # A record is in the table of one fold: each has its own noise, and may draw it once.
             with data.scores.paid(None if noise.is_secret else noise.seed(), 1) as of_table:
-                folds.append(data.scores.measure(model, test, epsilon, of_table))
+                folds.append(data.scores.measure(made[0], test, epsilon, of_table))
         values = {name: float(np.mean([fold[name] for fold in folds])) for name in folds[0]}
-        return (data.fit(data.grid[index], None, whole) if self.refits else model), values
+        return (data.fit(data.grid[index], None, whole) if self.refits else made), values
 
 
 _FEW = 3  # so few candidates are composed: every one of them is then tried, exactly once
@@ -193,7 +193,7 @@ class PrivateSearchCV(SearchBase):
         "test_size": [Interval(Real, 0, 1, closed="neither")],
     }
 
-    def _search(self, data: SearchData, plan: "_Plan") -> None:
+    def _search(self, data: SearchData, plan: "_Plan") -> dict[str, type[Warning]]:
         spending = self._spending(plan)
         with spending as noise, silence():  # a warning a trial would tell how many there were
             spending.settle()  # all of it, before the first trial
@@ -201,22 +201,21 @@ class PrivateSearchCV(SearchBase):
             best = self._best(plan.trials, noise)
         self.n_candidates_ = len(data.grid)
         if best is None:
-            warn_caller(
+            return {
                 f"{type(self).__name__} has no winner: the random number of trials was 0, and the cost is spent all "
-                "the same. Raise 'expected_trials' to make this rarer."
-            )
-            return
-        index, winner, value = best
+                "the same. Raise 'expected_trials' to make this rarer.": UserWarning
+            }
+        index, (winner, told), value = best
         if winner is None:
             raise SearchFailedError(type(self).__name__)
         self.best_params_, self.best_score_ = data.grid[index], value
-        if math.isnan(value):
-            warn_caller(
-                f"The winner of {type(self).__name__} has no score, so it is no better than any other of the "
-                f"{len(data.grid)} candidates.{data.scores.problem(winner)}",
-                UtilityWarning,
-            )
         self.best_estimator_ = data.candidate.chosen(winner, self.privacy_)
+        if math.isnan(value):
+            told[
+                f"The winner of {type(self).__name__} has no score, so it is no better than any other of the "
+                f"{len(data.grid)} candidates.{data.scores.problem(winner)}"
+            ] = UtilityWarning
+        return told
 
     def _planned(self, X: Any, y: Any = None, **given: Any) -> tuple[SearchData, "_Plan"]:
         owner = type(self).__name__
@@ -246,7 +245,7 @@ class PrivateSearchCV(SearchBase):
             method = min(_METHODS, key=lambda one: costs[one])
         return _Plan(trials, method, self._event(trials, method))
 
-    def _best(self, trials: Trials, noise: privacy.NoiseSource) -> tuple[int, Any, float] | None:
+    def _best(self, trials: Trials, noise: privacy.NoiseSource) -> tuple[int, Told, float] | None:
         """Position, model and score of the best trial; None where none was made."""
         if self.method_ == "composition":
             made = [trials.make(j, noise) for j in range(len(trials.fits))]

@@ -20,7 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from skfairdp import privacy
 from skfairdp._docs import shared_docs
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import NamedEstimator, PublicData
+from skfairdp._utils import NamedEstimator, PublicData, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval
 from skfairdp.generative import PFGuardGenerator
 from skfairdp.model_selection._candidate import Candidate
@@ -217,13 +217,15 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
         {returns_self}
         """
         self._validate_params()
-        self._search(
+        told = self._search(
             *self._planned(
                 X, y, sensitive_features=sensitive_features, X_public=X_public,
                 sensitive_features_public=sensitive_features_public, validation=validation, subject=subject,
                 exposure=exposure,
             )
         )  # fmt: skip
+        for message, category in told.items():
+            warn_caller(message, category)
         return self
 
     def _validate_params(self) -> None:
@@ -264,8 +266,8 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
         """What the search reads, and what it is going to release."""
         raise NotImplementedError
 
-    def _search(self, data: SearchData, plan: Any) -> None:
-        """Spend, and keep what is found."""
+    def _search(self, data: SearchData, plan: Any) -> dict[str, type[Warning]]:
+        """Spend, keep what is found, and say what there is to warn of."""
         raise NotImplementedError
 
     def _winner(self) -> Any:

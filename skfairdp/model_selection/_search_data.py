@@ -1,9 +1,9 @@
 """What the searches read before they spend anything: rows, candidates, folds, and where to score them."""
 
 import inspect
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -304,18 +304,18 @@ class SearchData:
         model = self.candidate.model(params, **self.fold_options)
         return whole, [self.candidate.plan(model, self.rows, train, warn=False) for train, _ in self.splits]
 
-    def fit(self, params: Mapping[str, Any], part: Part | None, planned: privacy.DpEvent, **options: Any) -> Any:
-        """A candidate that is fitted on all rows, or on some, and has released what was planned."""
+    def fit(
+        self, params: Mapping[str, Any], part: Part | None, planned: privacy.DpEvent, **options: Any
+    ) -> _utils.Told:
+        """A candidate that is fitted on all rows, or on some, and has released what was planned, and its warnings."""
         model = self.candidate.model(params, **options)
         X, y, arguments = self.rows.arguments(model, part)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrivacyLeakWarning)  # the plan has given them, once
-            fitted = model.fit(X, y, **arguments)
+        fitted, told = _utils.recorded(partial(model.fit, X, y, **arguments))
         spent = getattr(self.candidate.private_part(fitted), "privacy_", None)
         if spent is not None and privacy.flatten(spent.own.event) != privacy.flatten(planned):
             name = type(fitted).__name__
             raise UnplannedReleaseError(f"{name} released something else than it had planned; its cost is unknown.")
-        return fitted
+        return fitted, told
 
     def cost(self, fits: Sequence[privacy.DpEvent], n_scores: int) -> privacy.DpEvent:
         """What one record pays for a fit on each train part, and for ``n_scores`` tables of each test part."""

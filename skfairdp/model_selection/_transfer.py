@@ -237,7 +237,7 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
 
     Parameters
     ----------
-    estimators : dict of name → estimator, or list of estimators
+    estimators : dict of name → estimator, list of estimators, or an estimator
         Fitted, on the same private rows. Each has ``privacy_``, or post-processes one that has it
         (:class:`~skfairdp.postprocessing.IDP3`).
     X, y, sensitive_features
@@ -278,7 +278,8 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
     spent: dict[tuple[str, str], PrivacySpent] = {}
     n_fits: dict[tuple[str, str], set[Any]] = {}
     if not isinstance(estimators, Mapping):
-        listed = [(type(estimator).__name__, estimator) for estimator in estimators]
+        several = [estimators] if hasattr(estimators, "predict") else estimators
+        listed = [(type(estimator).__name__, estimator) for estimator in several]
         estimators = dict(listed)
         if len(estimators) < len(listed):
             estimators = {f"{name} {j}": estimator for j, (name, estimator) in enumerate(listed, 1)}

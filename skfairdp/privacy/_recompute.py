@@ -33,6 +33,7 @@ _LOSSY = (dp.PoissonSampledDpEvent, dp.LaplaceDpEvent, RandomizedResponseDpEvent
 Releases = list[tuple[Any, int]]
 _ENOUGH = 60.0  # seconds, roughly; all but the largest honest events need a hundredth of it
 _MOST_POINTS = 2e7  # of a privacy loss distribution
+_COARSER = 100.0  # than the typical loss of a release asks for: beyond it no ε of use comes out
 _NESTED = 6  # worst cases inside of one another
 
 
@@ -541,18 +542,23 @@ def _typical(leaf: Any) -> float | None:
 def _loss_distribution(releases: Releases, fineness: float) -> Any:
     """Pessimistic privacy losses of all releases together; None where one of them has none here."""
     sizes = [size for leaf, _ in releases if (size := _typical(leaf)) is not None]
-    grid = min(sizes, default=4e-3) / fineness
     gaussians = [(leaf, times) for leaf, times in releases if isinstance(leaf, dp.GaussianDpEvent)]
     squared = _mu_squared(gaussians)
     if squared is None or math.isinf(squared):
         return None
-    total = pld.from_gaussian_mechanism(squared**-0.5, value_discretization_interval=grid) if squared else None
     rest = [(leaf, times) for leaf, times in releases if not isinstance(leaf, dp.GaussianDpEvent)]
     others = [(leaf, times) for leaf, times in rest if _pure([(leaf, 1)]) != 0]
     if not all(isinstance(leaf, (*_LOSSY, *_CURVED)) for leaf, _ in others):
         return None
-    if sum(_points(leaf, times, grid) for leaf, times in others) > _MOST_POINTS:
+    grid = min(sizes, default=4e-3) / fineness
+    coarser = max(sum(_points(leaf, times, grid) for leaf, times in others) / _MOST_POINTS, 1.0)
+    if coarser > _COARSER:
         return None
+    grid *= coarser
+    if largest := max((_pure([(leaf, 1)]) or 0.0 for leaf, _ in others), default=0.0):
+        # The largest loss, which many answers have, is on the grid: above a point it would count as the next one.
+        grid = largest / math.ceil(largest / grid) * (1 + 1e-13)
+    total = pld.from_gaussian_mechanism(squared**-0.5, value_discretization_interval=grid) if squared else None
     for leaf, times in others:
         part = _losses_of_many(leaf, times, grid)
         if part is None:

@@ -444,6 +444,8 @@ def test_joined_tables_and_measured_models_count_what_fits_for_records_tell_of_t
     one, other = (model.fit(split.X, split.y) for model in (Null(), AttributePATE()))
     rows = split.X_test, split.y_test
     table = measure_estimators([one, other], *rows, sensitive_features=split.sensitive_features_test)
+    alone = measure_estimators(one, *rows, sensitive_features=split.sensitive_features_test)
+    pd.testing.assert_frame_equal(alone.iloc[:, 2:], table.iloc[:1, 2:])
     of_records, of_attributes = (record["epsilon_total"] for record in table.attrs["guarantees"])
     assert of_records == one.privacy_.epsilon
     twice = GaussianDpEvent(event_of(1.0).noise_multiplier / 2)

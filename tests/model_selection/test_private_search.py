@@ -9,18 +9,22 @@ import pytest
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import (
     BudgetExceededError,
     FairDPSGDClassifier,
     FairPATEClassifier,
+    PATEClassifier,
     PrivacyLedger,
     PrivateSearchCV,
     PublicData,
     RandomizedResponseClassifier,
 )
 from skfairdp.datasets import make_biased_classification, train_private_public_test_split
+from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.gradient import mlp
+from skfairdp.model_selection import ParetoSearchCV
 from skfairdp.pate import VoteGate
 from skfairdp.privacy import (
     GaussianDpEvent,
@@ -169,7 +173,7 @@ def test_a_search_prints_nothing(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_warnings_of_trials_are_kept_back(monkeypatch):
+def test_warnings_of_trials_but_the_winners_are_kept_back(monkeypatch):
     real = Toy.fit
 
     def noisy(self, X, y, **kwargs):
@@ -179,8 +183,37 @@ def test_warnings_of_trials_are_kept_back(monkeypatch):
     monkeypatch.setattr(Toy, "fit", noisy)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted()
-    assert len(caught) == 1  # of the plan, which is public
+        fitted(grid={"cut": [0.0, 0.3, 0.6]})  # composed: three trials
+    assert len(Toy.made) == 3 and len(caught) == 2  # of the plan, which is public, and of the winner
+
+
+class WarningTree(DecisionTreeClassifier):
+    """A teacher that tells what it sees."""
+
+    def fit(self, X, y, sample_weight=None):
+        warnings.warn(f"private: {X[0]}", UtilityWarning, stacklevel=2)
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("search", [PrivateSearchCV, ParetoSearchCV])
+def test_what_a_fit_is_silent_of_is_no_warning_of_the_winner(search):
+    model = PATEClassifier(teacher=WarningTree(max_depth=2), n_teachers=20, classes=[0, 1], random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search(model, {"epsilon": [0.5, 1.0]}).fit(X[500:], Y[500:], X_public=X[:500], validation=CHECKED)
+    assert not [one for one in caught if "private: " in str(one.message)]
+
+
+@pytest.mark.parametrize("search", [PrivateSearchCV, ParetoSearchCV])
+def test_where_warnings_are_errors_what_was_paid_for_is_kept(search):
+    """A bound that no fit can hold, of groups that a feature tells."""
+    model = FairDPSGDClassifier(delta=1e-5, classes=[0, 1], groups=[0, 1], gamma=0.01, random_state=0)
+    made, groups = search(model, {"lam": [0.1, 1.0]}, total_epsilon=1.0), (X[:, 0] > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(FairnessWarning, match="did not reach its constraint"):
+            made.fit(X, groups, sensitive_features=groups)
+    assert made.predict(X).shape == Y.shape and made.best_estimator_.constraint_holds_ == "no"
 
 
 def test_the_number_of_trials_varies_and_no_seed_repeats_it():

@@ -74,6 +74,21 @@ def test_an_honest_statement_holds(verified, name):
     assert verified(statement_of(name)) == []
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        dp.RandomizedResponseDpEvent(2.0**-63, 2),
+        repeat(dp.RandomizedResponseDpEvent(2e-7, 5), 2),
+        compose(repeat(dp.ThresholdBit(20, 51.15, 23.5), 60), dp.RandomizedResponseDpEvent(1.7e-7, 5)),
+        repeat(dp.LaplaceDpEvent(0.15), 10),
+    ],
+    ids=["a lie in 2^64 answers", "two answers", "bits and an answer", "Laplace"],
+)
+def test_an_honest_statement_of_next_to_no_noise_holds(verified, event):
+    """Found: what most answers lose fell between points of the grid, and the ε stated was below the next one."""
+    assert verified(PrivacySpent.of(event, 1e-5, **RECORD).statement().to_dict()) == []
+
+
 def lowered(document, path):
     document = copy.deepcopy(document)
     *way, last = path

@@ -15,11 +15,15 @@ from skfairdp.schema import Category, Schema
 from tests._tools.inside import LabelFigures
 
 REPEATS = 1000
-OFF = 3.3 * math.sqrt(0.95 * 0.05 / REPEATS)
 RATES = {"f": 0.35, "m": 0.55}
 SCHEMA = Schema(
     {"x": Category(("no", "yes")), "who": Category(("f", "m")), "y": Category((0, 1))}, label="y", groups="who"
 )
+
+
+def off(repeats: int) -> float:
+    """How far the share of so many runs may lie from 95 %."""
+    return 3.3 * math.sqrt(0.95 * 0.05 / repeats)
 
 
 class SaysX(BaseEstimator):
@@ -44,18 +48,21 @@ def test_the_gap_of_the_population_stays_below_the_bound_of_a_noisy_table_in_95_
         table = pd.DataFrame({"x": np.where(yes, "yes", "no"), "who": who, "y": rng.integers(2, size=3000)})
         found = figures.release(model, table, figures.codes(table), NoiseSource(seed))
         held += found["gap_bound"] >= RATES["m"] - RATES["f"]
-    assert 0.95 - OFF <= held / REPEATS <= 0.97 + OFF, held
+    assert 0.95 - off(REPEATS) <= held / REPEATS <= 0.97 + off(REPEATS), held
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*given to PrivateThresholds has no privacy_")
 @pytest.mark.filterwarnings("ignore:.*draws its noise from 'noise_seed'")
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
-@pytest.mark.parametrize("known", [False, True])
-def test_the_gap_of_the_population_stays_below_the_bound_of_private_thresholds_in_95_of_100_runs(known):
+@pytest.mark.parametrize(("known", "epsilon", "repeats"), [(True, 4.0, REPEATS), (False, 4.0, 100), (False, 2.0, 100)])
+def test_the_gap_of_the_population_stays_below_the_bound_of_private_thresholds_in_95_of_100_runs(
+    known, epsilon, repeats
+):
     """Thresholds that are let a gap of .2: that of the population is worked out from their chances, bin by bin.
 
-    Where groups are known the bound is of the rows by whose noisy counts the thresholds were chosen.
+    Where groups are known, or guessed at ε = 2, the bound is of the rows by whose noisy counts the thresholds were
+    chosen. A guess learns a network: there are fewer runs of it.
     """
     rng, held = np.random.default_rng(1), 0
     levels = np.linspace(-2.0, 2.0, 9)  # of the one feature: what the population is, is known exactly
@@ -63,13 +70,13 @@ def test_the_gap_of_the_population_stays_below_the_bound_of_private_thresholds_i
     by_group /= by_group.sum(axis=1, keepdims=True)
     model = LogisticRegression().fit(levels[:, None], (levels > 0.3).astype(int))
     shaken = np.arange(400) / 1e6  # rows of their own, so that each tosses its own coin
-    for seed in range(REPEATS):
+    for seed in range(repeats):
         groups = rng.integers(2, size=3000)
         at = (rng.random(3000)[:, None] > by_group.cumsum(axis=1)[groups, :-1]).sum(axis=1)
         X = (levels[at] + rng.choice(shaken, 3000))[:, None]
         y = (rng.random(3000) < model.predict_proba(X)[:, 1]).astype(int)
         made = PrivateThresholds(
-            model, constraints=RateParity("selection_rate", 0.2), epsilon=4.0, groups=[0, 1], random_state=seed,
+            model, constraints=RateParity("selection_rate", 0.2), epsilon=epsilon, groups=[0, 1], random_state=seed,
             noise_seed=seed, group_at_prediction=known,
         )  # fmt: skip
         made.fit(X, y, sensitive_features=groups)
@@ -79,4 +86,4 @@ def test_the_gap_of_the_population_stays_below_the_bound_of_private_thresholds_i
             given = {"sensitive_features": np.full(len(rows), group)} if known else {}
             rates.append(by_group[group] @ made.predict(rows, **given).reshape(9, -1).mean(axis=1))
         held += made.gap_bound_ >= abs(float(rates[0] - rates[1]))
-    assert 0.95 - OFF <= held / REPEATS <= 0.97 + OFF, held
+    assert 0.95 - off(repeats) <= held / repeats <= 0.97 + off(repeats), held
