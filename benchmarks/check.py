@@ -3,8 +3,8 @@
 python benchmarks/check.py
 
 * *current*: no code that the result came from has changed since the commit that it names: neither the script that made
-  it nor what that imports from this folder and from the package, and what these import, name by name. Comments and
-  docstrings are no code.
+  it nor the functions, classes and constants of this folder and of the package that it names, and what these name in
+  turn. Comments and docstrings are no code.
 * *same fits*: such code of the package has changed, but every fit of the result's methods that
   ``tests/vectors/golden.json`` freezes is as it was. Frozen fits set their own epochs, so the defaults and the
   constants of then also have to stand as they stood. Accuracies and gaps are then likely those of today; but frozen
@@ -85,11 +85,14 @@ def since(name: str, script: str | None, revision: str) -> tuple[str, str]:
         return "stale", "names no commit"
     if revision.endswith("+changes"):
         return "stale", f"measured with uncommitted changes on {revision.removesuffix('+changes')}"
-    changed = code_changes(revision)
-    if changed is None:
+    then, now = files_at(revision), files_here()
+    if then is None:
         return "stale", f"commit {revision} is not in this repository"
     if script:
-        changed &= reached(script, files_at(revision) or {}) | reached(script, files_here())
+        found = reached(script, then) | reached(script, now)
+        changed = {path for path, name in found if code(then.get(path), name) != code(now.get(path), name)}
+    else:
+        changed = {path for path in then.keys() | now.keys() if code(then.get(path)) != code(now.get(path))}
     package = {path for path in changed if path.startswith("skfairdp/")}
     scripts = sorted(changed - package)
     if not changed:
@@ -107,29 +110,45 @@ def since(name: str, script: str | None, revision: str) -> tuple[str, str]:
     return "stale", why
 
 
-@cache
-def code_changes(revision: str) -> frozenset[str] | None:
-    """Python files whose code is another than at a commit, of the package and of this folder; None where unknown."""
-    then, now = files_at(revision), files_here()
-    if then is None:
-        return None
-    return frozenset(
-        path
-        for path in then.keys() | now.keys()
-        if then.get(path) != now.get(path) and code(then.get(path)) != code(now.get(path))
-    )
+#: Of a module: what stands between its definitions, which whoever imports it runs.
+BETWEEN = ""
+
+
+def code(text: str | None, name: str | None = None) -> str | None:
+    """What Python makes of a file, or of one name in it, without comments, docstrings and layout; None without it."""
+    parts = {} if text is None else _parts(text)
+    if name is not None:
+        return _dumped(text, name) if text is not None and name in parts else None
+    return None if text is None else "\n".join(f"{one} {_dumped(text, one)}" for one in parts)
 
 
 @cache
-def code(text: str | None) -> str | None:
-    """What Python makes of a file, without comments, docstrings and layout; None where there is no file."""
-    if text is None:
-        return None
-    tree = ast.parse(text)
+def _dumped(text: str, name: str) -> str:
+    return "\n".join(ast.dump(node) for node in _parts(text)[name])
+
+
+@cache
+def _parts(text: str) -> dict[str, list[ast.stmt]]:
+    """The definitions of a file by name, without docstrings and imports, and what stands between them."""
+    tree, found = ast.parse(text), dict[str, list[ast.stmt]]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [line for line in node.body if not _is_text(line)]
-    return ast.dump(tree)
+    for node in tree.body:
+        names = [BETWEEN]
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not any(map(_registers, node.decorator_list)):
+            names = [node.name]
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [one.id if isinstance(one, ast.Name) else BETWEEN for one in targets]
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            for name in names:
+                found.setdefault(name, []).append(node)
+    return {BETWEEN: [], **found}
+
+
+def _registers(decorator: ast.expr) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr == "register" for node in ast.walk(decorator))
 
 
 def other_settings(revision: str, changed: set[str]) -> list[str]:
@@ -188,59 +207,77 @@ def _with_bases(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> Iter
             yield from _with_bases(classes[base.id], classes)
 
 
-def reached(script: str, files: Mapping[str, str]) -> set[str]:
-    """A script and the files that its names come from, and theirs: those that a room only passes on are not asked."""
-    found, open_ends = set[str](), [script]
+def reached(script: str, files: Mapping[str, str]) -> set[tuple[str, str]]:
+    """Files and names in them: all of a script, what its names come from, and what these name."""
+    found, open_ends = set[tuple[str, str]](), [(script, name) for name in _parts(files.get(script, ""))]
     while open_ends:
-        path = open_ends.pop()
-        if path in found or path not in files:
+        path, name = open_ends.pop()
+        if (path, name) in found or path not in files:
             continue
-        found.add(path)
-        for module, name in _imported(files[path]):
-            open_ends += _files_of(module, name, files)
+        found.add((path, name))
+        if name != BETWEEN:
+            open_ends.append((path, BETWEEN))
+        for module, *names in _named(files[path], name):
+            open_ends += _places(module, *names, files) if module else [(path, str(names[0]))]
+    return found
+
+
+#: A module, what is taken from it (itself where that is None), and an attribute of what is taken.
+Named = tuple[str, str | None, str | None]
+
+
+@cache
+def _named(text: str, part: str) -> set[Named]:
+    """What a part of a file names, of its own file with an empty module; and what it calls "room:Name"."""
+    parts, imported, found = _parts(text), _imported(text), set[Named]()
+    for top in parts.get(part, []):
+        attributes = {id(node.value): node.attr for node in ast.walk(top) if isinstance(node, ast.Attribute)}
+        for node in ast.walk(top):
+            if isinstance(node, ast.Name) and node.id in parts:
+                found.add(("", node.id, None))
+            elif isinstance(node, ast.Name) and node.id in imported:
+                found.add((*imported[node.id], attributes.get(id(node))))
+            elif isinstance(node, ast.Constant) and re.fullmatch(r"[a-z_]+:[A-Z]\w+", str(node.value)):
+                room, _, name = str(node.value).partition(":")
+                found.add((f"skfairdp.{room}", name, None))
     return found
 
 
 @cache
-def _imported(text: str) -> list[tuple[str, str | None]]:
-    """Modules that a file imports, each with the name that it takes from it; and what it names as "room:Name"."""
-    found: list[tuple[str, str | None]] = []
+def _imported(text: str) -> dict[str, tuple[str, str | None]]:
+    """Names that a file imports anywhere: the module of each, and its name there, None for the module itself. Those of
+    the package itself stand in ``_NAMES``, and are loaded on use."""
+    found = dict[str, tuple[str, str | None]]()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            found += [(one.name, None) for one in node.names]
+            roots = {one.name.partition(".")[0] for one in node.names if not one.asname}
+            found |= {root: (root, None) for root in roots}
+            found |= {one.asname: (one.name, None) for one in node.names if one.asname}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found += [(node.module, one.name) for one in node.names]
-        elif isinstance(node, ast.Constant) and re.fullmatch(r"[a-z_]+:[A-Z]\w+", str(node.value)):
-            room, _, name = str(node.value).partition(":")
-            found.append((f"skfairdp.{room}", name))
+            found |= {one.asname or one.name: (node.module, one.name) for one in node.names}
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_NAMES":
+            rooms = ast.literal_eval(node.value).items()
+            found |= {name: (f"skfairdp.{room}", name) for room, names in rooms for name in names}
     return found
 
 
-def _files_of(module: str, name: str | None, files: Mapping[str, str]) -> list[str]:
-    """Where a name of a module is defined, through all rooms that pass it on; all of the module without one."""
+def _places(module: str, name: str | None, attribute: str | None, files: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Where that is defined, through all rooms that pass it on; of a module all of it, if no attribute says what."""
     part = module.replace(".", "/")
     path = next((one for one in (f"{part}.py", f"{part}/__init__.py", f"{HERE.name}/{part}.py") if one in files), None)
-    if path is None or name is None:
-        return [path] if path else []
-    if as_module := _files_of(f"{module}.{name}", None, files):
-        return as_module
-    if path.endswith("/__init__.py"):
-        for room, names in _passed_on(files[path]):
-            if name in names:
-                return _files_of(room if room.startswith("skfairdp") else f"{module}.{room}", names[name], files)
-    return [path]
-
-
-@cache
-def _passed_on(text: str) -> list[tuple[str, dict[str, str]]]:
-    """Rooms that a room's names come from; in the package itself they stand in ``_NAMES``, and are loaded on use."""
-    found = []
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.ImportFrom) and node.module:
-            found.append((node.module, {one.asname or one.name: one.name for one in node.names}))
-        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_NAMES":
-            found += [(room, {n: n for n in names}) for room, names in ast.literal_eval(node.value).items()]
-    return found
+    if path is None:
+        return []
+    if name is None and attribute is not None:
+        return _places(module, attribute, None, files)
+    parts, imported = _parts(files[path]), _imported(files[path])
+    if name is None:
+        passed_on = imported.values() if path.endswith("/__init__.py") else []
+        return [(path, one) for one in parts] + [place for one in passed_on for place in _places(*one, None, files)]
+    if name in parts:
+        return [(path, name)]
+    if name in imported:
+        return _places(*imported[name], attribute, files)
+    return _places(f"{module}.{name}", None, attribute, files)
 
 
 def frozen_fits(name: str, revision: str) -> tuple[list[str], list[str]]:

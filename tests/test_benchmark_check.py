@@ -14,10 +14,10 @@ import skfairdp
 
 ROOT = Path(__file__).parents[1]
 FITS = json.loads((ROOT / "tests" / "vectors" / "golden.json").read_text())["fits"]
-SCRIPT = "import _common\n\nfrom skfairdp import fit\n"
+SCRIPT = "import _common\n\nfrom skfairdp import fit\n\nfit(_common.X)\n"
 NAMES = '_NAMES = {"room": ("fit",), "other": ("show",)}\n'
 ROOM = "from skfairdp.{} import fit\nfrom skfairdp.room import _shown\n"
-CODE = '"""A module."""\n\nSTEPS = 20\n\n\ndef fit(rows, *, passes=3):\n    return rows * passes  # a comment\n'
+CODE = '"""A module."""\n\nSTEPS = 20\n\n\ndef fit(rows, *, passes=3):\n    return rows * passes + STEPS  # a comment\n'
 
 
 @pytest.fixture
@@ -59,6 +59,7 @@ class House:
         self.write("tests/vectors/golden.json", json.dumps({"fits": fits}))
 
     def says(self, name="pfld_bank", **record):
+        self.check.files_here.cache_clear()
         record = {"revision": self.revision, "command": "python benchmarks/bench_pfld.py --data bank"} | record
         return self.check.verdict(name, record)
 
@@ -86,23 +87,36 @@ def test_a_result_is_current_whatever_happens_to_files_that_its_names_do_not_com
 
 def test_what_a_script_reaches_is_what_its_names_come_from(check):
     files = {
-        "benchmarks/bench_a.py": "import _common\nfrom skfairdp import A\nfrom skfairdp.c import more\n",
-        "benchmarks/_common.py": "import numpy\n",
-        "benchmarks/bench_b.py": "import skfairdp.other\n",
+        "benchmarks/bench_a.py": "import _common\nfrom skfairdp import A, c\n\nA(_common.save, c.more)\n",
+        "benchmarks/_common.py": "def save(): pass\n\ndef show(): pass\n",
+        "benchmarks/bench_b.py": "import skfairdp.other\n\nprint(skfairdp.other)\n",
         "skfairdp/__init__.py": '_NAMES = {"room": ("A", "B"), "other": ("C",)}\n',
         "skfairdp/room/__init__.py": "from skfairdp.room._a import A as A\nfrom skfairdp.other import B\n",
-        "skfairdp/room/_a.py": "def f():\n    from skfairdp import _d\n\nBACKENDS = {'x': 'papers:Xs'}\n",
-        "skfairdp/_d.py": "",
-        "skfairdp/c/__init__.py": "def more(): pass\n",
+        "skfairdp/room/_a.py": "class A(Base):\n    def f(self):\n        from skfairdp import _d\n        _d.g(ALL)\n\n"
+        "class Base: pass\n\nclass Aside: pass\n\nALL = {'x': 'papers:Xs'}\n\n@f.register\ndef _(x): pass\n",
+        "skfairdp/_d.py": "def g(): pass\n",
+        "skfairdp/c/__init__.py": "def more(): pass\n\ndef less(): pass\n",
         "skfairdp/papers/__init__.py": "from skfairdp.papers._x import Xs\n",
-        "skfairdp/papers/_x.py": "",
+        "skfairdp/papers/_x.py": "Xs = 1\n",
         "skfairdp/other/__init__.py": "from skfairdp.other._b import B, C\n",
-        "skfairdp/other/_b.py": "",
+        "skfairdp/other/_b.py": "B = C = 1\nD = 2\n",
     }
-    base = {"benchmarks/bench_a.py", "benchmarks/_common.py", "skfairdp/room/_a.py", "skfairdp/_d.py"}
-    assert check.reached("benchmarks/bench_a.py", files) == base | {"skfairdp/c/__init__.py", "skfairdp/papers/_x.py"}
-    found = {"benchmarks/bench_b.py", "skfairdp/other/__init__.py", "skfairdp/other/_b.py"}
-    assert check.reached("benchmarks/bench_b.py", files) == found
+    found = check.reached("benchmarks/bench_a.py", files)
+    assert {(path.split("/", 1)[1], name) for path, name in found if name != check.BETWEEN} == {
+        ("_common.py", "save"), ("room/_a.py", "A"), ("room/_a.py", "Base"), ("room/_a.py", "ALL"), ("_d.py", "g"),
+        ("papers/_x.py", "Xs"), ("c/__init__.py", "more"),
+    }  # fmt: skip
+    assert ("skfairdp/room/_a.py", check.BETWEEN) in found and check.code(files["skfairdp/room/_a.py"], check.BETWEEN)
+    found = check.reached("benchmarks/bench_b.py", files)
+    assert {name for path, name in found if path == "skfairdp/other/_b.py"} == {"B", "C", check.BETWEEN}
+
+
+def test_a_result_is_current_whatever_happens_to_what_its_script_does_not_name(house):
+    more = "\n\ndef show(rows):\n    return rows\n"
+    house.write("skfairdp/_model.py", CODE + more)
+    assert house.says("pfld_speed") == ("current", "")
+    house.write("skfairdp/_model.py", CODE.replace("rows * passes", "show(rows)") + more)
+    assert house.says("pfld_speed")[0] == "stale"
 
 
 def test_fits_are_the_same_where_code_changed_and_frozen_fits_and_settings_did_not(house):
@@ -148,11 +162,11 @@ def test_a_result_is_stale_where_a_setting_changed_that_frozen_fits_may_not_see(
 
 @pytest.mark.parametrize(("given", "word"), [("of=None", "same fits"), ("of='all'", "same fits"), ("few=2", "stale")])
 def test_a_parameter_that_is_gone_is_a_setting_if_it_was_a_number(house, given, word):
-    helper = "def _part(rows, {}):\n    return rows\n"
-    house.write("skfairdp/_model.py", CODE + helper.format(given))
+    helper, uses = "def _part(rows, {}):\n    return rows\n", CODE.replace("rows * passes", "_part(rows)")
+    house.write("skfairdp/_model.py", uses + helper.format(given))
     house.git("-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "--quiet", "--all", "--message", "Second")
     house.revision = house.git("rev-parse", "--short=10", "HEAD").strip()
-    house.write("skfairdp/_model.py", CODE + "def _part(rows):\n    return rows + 0\n")
+    house.write("skfairdp/_model.py", uses + "def _part(rows):\n    return rows + 0\n")
     assert house.says()[0] == word
 
 
@@ -168,7 +182,7 @@ def test_a_result_is_stale_where_its_frozen_fits_changed_and_these_are_named(hou
 
 @pytest.mark.parametrize("path", ["benchmarks/_common.py", "benchmarks/bench_pfld.py"])
 def test_a_result_is_stale_where_its_script_changed_or_what_that_imports(house, path):
-    house.write(path, (house.root / path).read_text() + "y = 2\n")
+    house.write(path, (house.root / path).read_text() + "print(2)\n")
     assert house.says() == ("stale", f"{path} changed since {house.revision}")
 
 
