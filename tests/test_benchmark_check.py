@@ -92,8 +92,8 @@ def test_what_a_script_reaches_is_what_its_names_come_from(check):
         "benchmarks/bench_b.py": "import skfairdp.other\n\nprint(skfairdp.other)\n",
         "skfairdp/__init__.py": '_NAMES = {"room": ("A", "B"), "other": ("C",)}\n',
         "skfairdp/room/__init__.py": "from skfairdp.room._a import A as A\nfrom skfairdp.other import B\n",
-        "skfairdp/room/_a.py": "class A(Base):\n    def f(self):\n        from skfairdp import _d\n        _d.g(ALL)\n\n"
-        "class Base: pass\n\nclass Aside: pass\n\nALL = {'x': 'papers:Xs'}\n\n@f.register\ndef _(x): pass\n",
+        "skfairdp/room/_a.py": "class A(Base):\n    def f(self):\n        from skfairdp import _d\n        _d.g(X)\n\n"
+        "class Base: pass\n\nclass Aside: pass\n\nX = {'x': 'papers:Xs'}\n\n@f.register\ndef _(x): pass\n",
         "skfairdp/_d.py": "def g(): pass\n",
         "skfairdp/c/__init__.py": "def more(): pass\n\ndef less(): pass\n",
         "skfairdp/papers/__init__.py": "from skfairdp.papers._x import Xs\n",
@@ -103,7 +103,7 @@ def test_what_a_script_reaches_is_what_its_names_come_from(check):
     }
     found = check.reached("benchmarks/bench_a.py", files)
     assert {(path.split("/", 1)[1], name) for path, name in found if name != check.BETWEEN} == {
-        ("_common.py", "save"), ("room/_a.py", "A"), ("room/_a.py", "Base"), ("room/_a.py", "ALL"), ("_d.py", "g"),
+        ("_common.py", "save"), ("room/_a.py", "A"), ("room/_a.py", "Base"), ("room/_a.py", "X"), ("_d.py", "g"),
         ("papers/_x.py", "Xs"), ("c/__init__.py", "more"),
     }  # fmt: skip
     assert ("skfairdp/room/_a.py", check.BETWEEN) in found and check.code(files["skfairdp/room/_a.py"], check.BETWEEN)
