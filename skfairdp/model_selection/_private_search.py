@@ -158,7 +158,7 @@ class PrivateSearchCV(SearchBase):
     Warns
     -----
     UserWarning
-        A Poisson law made no trial, so that there is no winner.
+        A Poisson law made no trial, so that there is no winner. Of fits only the winner's warnings are given.
 
     Examples
     --------
