@@ -514,7 +514,7 @@ class ParetoSearchCV(SearchBase):
     UtilityWarning
         No candidate has a score, and why; then there is no winner.
     UserWarning
-        The ledger cannot afford some of the candidates, which are left out. Of fits only the winner's warnings are given.
+        The ledger cannot afford some of the candidates, which are left out. Of fits only the winner's warnings come.
 
     Examples
     --------
