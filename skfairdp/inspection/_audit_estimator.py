@@ -218,8 +218,8 @@ def audit(
     fit_params : mapping, default=None
         Further arguments of ``fit``, the same in every run; arrays with a value for each row are not changed.
     epsilon, delta : float, default=None
-        The claim, for ``relation``, where the estimator does not state it or another is to be judged. δ is 0 where
-        nobody names it.
+        The claim, for ``relation``, where the estimator does not state it or another is to be judged. δ alone asks for
+        the ε at it that ``privacy_`` states; it is 0 where nobody names it.
     n_runs : int, default=200
         Runs in each world that are judged. A third as many, at least 20, are made before for each canary.
     method : {"counts", "gaussian"}, default="counts"
@@ -324,7 +324,9 @@ def _claimed(
         raise ValueError(f"{name} states no epsilon. Give its claim with the 'epsilon' argument.")
     if not stated.epsilon >= 0:
         raise ValueError(f"epsilon must be at least 0. Got {stated.epsilon!r} instead.")
-    claim = Claim(float(stated.epsilon), at_delta, own or relation or _REPLACED[0], stated.event)
+    at_stated = at_delta == stated.delta or stated.event is None
+    said = float(stated.epsilon) if at_stated else privacy.epsilon_of(stated.event, at_delta)
+    claim = Claim(said, at_delta, own or relation or _REPLACED[0], stated.event)
     judged = relation or str(claim.relation)
     if judged == Relation.ZERO_OUT and not _declares_rows(run, claim, canaries):
         judged = _REPLACED[0]

@@ -141,7 +141,7 @@ class Voting(BaseEstimator):
         Raises
         ------
         ValueError
-            A given scale of noise costs more than ``epsilon``, or discrete noise would have to be too large.
+            A given scale of noise costs more than ``epsilon``, nothing is left, or discrete noise would be too large.
         """
         if n_classes < 2:  # a public domain of one class: nothing private is asked
             return VotePlan(privacy.NoOpDpEvent(), relation, ("nothing: one class",), n_queries, n_teachers)
@@ -150,8 +150,13 @@ class Voting(BaseEstimator):
         for leaf, times in privacy.flatten(beside).items():
             power = 2 if isinstance(leaf, privacy.GaussianDpEvent) else 1
             spent[type(leaf)] += times / leaf.noise_multiplier**power
-        left = privacy.gdp_mu(epsilon - spent[privacy.LaplaceDpEvent], delta)
-        mu = math.sqrt(left**2 - spent[privacy.GaussianDpEvent])
+        left = privacy.gdp_mu(epsilon - spent[privacy.LaplaceDpEvent], delta) ** 2 - spent[privacy.GaussianDpEvent]
+        if left <= 0:
+            raise ValueError(
+                f"{type(self).__name__} has nothing left for its votes: what else is released costs all of the epsilon="
+                f"{epsilon:g}. Lower 'budget_share' of SyntheticRows."
+            )
+        mu = math.sqrt(left)
         given = [getattr(self, name, None) or 0.0 for name in ("sigma_threshold", "sigma")]
         largest = max(math.sqrt(4 * n_queries) / mu, *given)
         if self.noise == "discrete_gaussian" and largest > MAX_DISCRETE_SIGMA:

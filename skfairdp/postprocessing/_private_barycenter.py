@@ -244,8 +244,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         """Given, or those of the estimator."""
         if self.bounds is not None:
             return _inputs.amount_bounds(self)
-        model = last_part(getattr(self, "estimator_", None) or self._fitted_estimator())
-        return _inputs.amount_bounds(self, getattr(model, "bounds", None))
+        return _inputs.amount_bounds(self, getattr(last_part(self._fitted_estimator()), "bounds", None))
 
     def _fitted_estimator(self) -> Any:
         return fitted(self.estimator, type(self).__name__, self._kind)

@@ -96,7 +96,7 @@ class NoiseSource:
         return self._words(n)
 
     def seed(self) -> int:
-        """63 bits to seed a generator that cannot be replaced, such as the one of torch's dropout."""
+        """A seed of 63 bits for a generator that cannot be replaced, such as that of torch's dropout: it keeps 32."""
         return int(self._words(1)[0] >> np.uint64(1))
 
     def normal(self, size: int | tuple[int, ...] = 1) -> NDArray[np.float64]:

@@ -293,6 +293,13 @@ def test_sound_claims_for_a_null_record_are_refuted_in_at_most_five_percent_of_a
     assert np.mean(found) <= 0.125  # 5 % and two standard deviations
 
 
+def test_at_another_delta_the_epsilon_is_judged_that_is_stated_for_it():
+    event = ToyDeclaredSum().fit(X, Y).privacy_.event
+    for delta in (1e-9, 1e-3):
+        found = audit(ToyDeclaredSum(), X, Y, delta=delta, random_state=0, **{**SUMS, "n_runs": 20})
+        assert found.delta == delta and found.claim == pytest.approx(epsilon_of(event, delta))
+
+
 def test_a_claim_that_is_given_is_that_of_the_relation_given_with_it():
     given = {**SUMS, "canaries": FAR_OUT, "n_runs": 20, "random_state": 0}
     assert audit(ToySum(), X, Y, relation=RECORD, epsilon=1.5, **given).claim == 1.5

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skfairdp import FairPATEClassifier, PrivacyLedger, PublicData
+from skfairdp import FairPATEClassifier, PrivacyLedger, PublicData, SyntheticRows
 from skfairdp.datasets import make_biased_classification
 from skfairdp.fairness import RateConstraints, RateParity, largest_disparity, tally
 from skfairdp.pate import SoftLabelStudent, SoftVoting, VoteGate
@@ -193,6 +193,17 @@ def test_noise_that_is_given_and_just_fits_epsilon_is_for_votes_alone():
     model.set_params(voting=SoftVoting(sigma=1.001 * sigma))
     beside = model.planned_privacy(*arguments[0], sensitive_features=groups[400:], **arguments[1])
     assert 1.9 < beside.epsilon <= 2.0 and beside.event == model.planned_privacy(*arguments[0], **arguments[1]).event
+
+
+@pytest.mark.parametrize("voting", ["gnmax", "soft"])
+def test_rows_and_looks_that_leave_nothing_for_votes_are_refused_before_anything_is_spent(voting):
+    X, y, groups = make_biased_classification(300, random_state=0)
+    known = {"classes": [0, 1], "groups": sorted(set(groups)), "public_data": SyntheticRows(budget_share=0.99)}
+    asked = {"epsilon": 0.5, "n_teachers": 40, "constraints": "equalized_odds", "voting": voting}
+    model = FairPATEClassifier(**asked, **known, ledger=PrivacyLedger())
+    with pytest.raises(ValueError, match=r"has nothing left for its votes.*Lower 'budget_share' of SyntheticRows"):
+        model.fit(X, y, sensitive_features=groups)
+    assert not model.ledger.entries
 
 
 def test_private_groups_are_not_looked_at_where_public_rows_say_more():

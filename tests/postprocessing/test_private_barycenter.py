@@ -78,6 +78,14 @@ def test_bounds_that_are_set_after_the_fit_move_no_prediction():
         assert np.array_equal(fair.predict(X_NEW, sensitive_features=GROUPS_NEW), before)
 
 
+def test_a_second_fit_states_the_bounds_of_its_own_estimator():
+    narrow, wide = (LinearRegression().fit(X[:500], scale * Y[:500]) for scale in (1, 100))
+    narrow.bounds, wide.bounds = BOUNDS, (0.0, 5000.0)
+    fair = fitted(narrow, rows=slice(1000), bounds=None, loud=False).set_params(estimator=wide)
+    fair.fit(X[:1000], sensitive_features=GROUPS[:1000])
+    assert "bounds of predictions: 0.0, 5000.0 (given)" in fair.privacy_.public
+
+
 def test_bounds_that_are_far_too_wide_cost_little():
     fair = fitted(bounds=(-5000.0, 5000.0))
     assert ks(fair.predict(X_NEW, sensitive_features=GROUPS_NEW)) < 0.06
