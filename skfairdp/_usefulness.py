@@ -226,7 +226,7 @@ class AmountLook(PlainState):
         warn_caller(
             f"{owner} {said} {usual:.4g}: by a released number its {what} is not clearly better (with {self.n_rows:,} "
             f"private rows and {self.n_features} features). More rows, a larger epsilon ({self.epsilon:g}), tighter "
-            "bounds or more informative features would help.",
+            "bounds, more informative features or a looser constraint (if there is one) would help.",
             UtilityWarning,
         )
 

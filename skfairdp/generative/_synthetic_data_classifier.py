@@ -291,7 +291,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             names = _utils.group_domain(values)
             of_rows = {"name": "sensitive_features", "parameter": "sensitive_columns"}
             given_codes = _utils.encode_labels(values, names, owner=owner, **of_rows)
-            held = self._held(self.estimator, names.tolist(), len(self.classes_))
+            held = self._held(self.estimator, names.tolist(), self.classes_)
             answers = None if held is None else predict_codes(self.estimator_, features)
             self._left = None if held is None else Judgement.by_rows(held, given_codes, codes, answers)
         return self
@@ -396,7 +396,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     def _plan(self, data: Any) -> GeneratorPlan:
         plan, (learner, with_groups) = self._generator()._plan(data), self._learner(data.layout.n_classes)
         names = np.asarray(data.form.groups).tolist() if with_groups and len(data.cells) else None
-        held = None if names is None else self._held(learner, names, data.layout.n_classes)
+        held = None if names is None else self._held(learner, names, data.form.classes)
         if held is None:
             return plan
         held.with_groups_to_compare()
@@ -436,12 +436,12 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             )
         return learner, with_groups
 
-    def _held(self, learner: Any, groups: Values, n_classes: int) -> RateConstraints | None:
+    def _held(self, learner: Any, groups: Values, classes: Array) -> RateConstraints | None:
         """What answers are judged by: constraints that were asked for, or those that a learner says."""
         owner, asked = type(self).__name__, _judge.asked_constraints(self)
         if asked is None:
-            return _judge.held_by_learner(learner, groups, range(n_classes), owner)
-        return _judge.held_by_network(asked, groups, range(n_classes), owner)
+            return _judge.held_by_learner(learner, groups, classes.tolist(), owner)
+        return _judge.held_by_network(asked, groups, classes.tolist(), owner)
 
 
 def _reduction(learner: Any, asked: Any, name: str) -> Any:

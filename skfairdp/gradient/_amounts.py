@@ -180,7 +180,7 @@ class AmountJudgement:
         spread = np.clip(self.table[:, 1 + k :] / size - means**2 + 2 * self.noise / size, 0.0, 1.0)
         variance = np.where(seen, spread / size + (1 + means**2) * (self.noise / size) ** 2, np.inf)
         coefficients = self.constraints.lines[0]
-        errors = np.sqrt(np.where(coefficients != 0, coefficients**2 * variance, 0.0).sum(axis=(1, 2)))
+        errors = np.sqrt((coefficients**2 * np.where(coefficients != 0, variance, 0.0)).sum(axis=(1, 2)))
         return self.constraints.sides(self.scale, means), self.constraints.units(self.scale) * errors
 
     @cached_property

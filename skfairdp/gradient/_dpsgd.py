@@ -266,18 +266,22 @@ class MajorityBaselineTest:
         where = f"of the {_usefulness.units_of(self.relation)}, by noisy counts that were released,"
         return _usefulness.Comparison(usual, ahead, float(rates[usual]), error, where)
 
-    def warn(self, found: _usefulness.Comparison, module: Any, classes: Array, owner: str) -> None:
+    def warn(
+        self, found: _usefulness.Comparison, module: Any, classes: Array, owner: str, *, constrained: bool = False
+    ) -> None:
         """Say that the module is not clearly better than that class; both are what :meth:`release` returned."""
         from skfairdp._networks import is_constant
 
         if is_constant(module):
-            warn_caller(self.words(classes[found.usual], owner), UtilityWarning)
+            warn_caller(self.words(classes[found.usual], owner, constrained=constrained), UtilityWarning)
         else:
-            advice = f"With {self._figures}. {self._ways('halve it')} Its probabilities may still rank rows."
+            advice = f"With {self._figures}. {self._ways(constrained)} Its probabilities may still rank rows."
             found.warn(classes[found.usual], owner, falls_back=False, advice=advice)
 
-    def _ways(self, what: str) -> str:
-        return f"{_usefulness.ways_of(self.enough, self.relation) or 'A larger delta'} would {what}."
+    def _ways(self, constrained: bool) -> str:
+        first = "a looser constraint, groups of more rows or other features" if constrained else "other features"
+        does = "suffice" if self.noise > DOUBTFUL else f"halve it: try {first} first"
+        return f"{_usefulness.ways_of(self.enough, self.relation) or 'A larger delta'} would {does}."
 
     @property
     def _figures(self) -> str:
@@ -287,14 +291,13 @@ class MajorityBaselineTest:
             f"the relative noise of the gradients is {self.noise:.2g}"
         )
 
-    def words(self, predicted: Any, owner: str) -> str:
+    def words(self, predicted: Any, owner: str, *, constrained: bool = False) -> str:
         """Return the warning, for the class that is predicted for every row."""
-        is_noise = self.noise > DOUBTFUL
-        why = f"above {DOUBTFUL:g} a network often learns nothing"
-        why = why if is_noise else "informative features would exceed that"
+        why = f"informative features would exceed that{' without a constraint' if constrained else ''}"
+        if self.noise > DOUBTFUL:
+            why = f"above {DOUBTFUL:g} a network often learns nothing"
         return (
             f"{owner} predicts the class {predicted} for every row: by a released count its network is not "
-            f"clearly better than that. With {self._figures}, and {why}. "
-            f"{self._ways('suffice' if is_noise else 'halve it: try other features first')} "
+            f"clearly better than that. With {self._figures}, and {why}. {self._ways(constrained)} "
             "Its probabilities only rank rows, as the network does."
         )

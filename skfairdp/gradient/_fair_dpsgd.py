@@ -374,7 +374,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
 
         owner, module, rows = type(self).__name__, module_of(self.net_), None if data.public is None else data.public.X
         if plan.look is not None and found is not None and not found.is_better:
-            plan.look.warn(found, module, self.classes_, owner)
+            plan.look.warn(found, module, self.classes_, owner, constrained=plan.parity is not None)
         elif rows is not None and len(rows) and len(self.classes_) > 1:
             codes = np.unique(predict_logits(module, rows).argmax(axis=1))
             if len(codes) == 1:

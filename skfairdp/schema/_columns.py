@@ -56,6 +56,12 @@ class Column(_Paid, ABC):
     kind: ClassVar[str]
     missing: bool
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.missing, bool | np.bool_):  # "false" in a file would be true
+            raise ValueError(
+                f"The 'missing' of a {type(self).__name__} must be True or False. Got {self.missing!r} instead."
+            )
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.read.__doc__, cls.restore.__doc__ = Column.read.__doc__, Column.restore.__doc__
@@ -202,6 +208,7 @@ class Number(Column):
     kind: ClassVar[str] = "number"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("low", "high", "step"):  # numpy's numbers are in no file
             if isinstance(value := getattr(self, name), np.generic):
                 object.__setattr__(self, name, value.item())
@@ -273,6 +280,7 @@ class Category(Column):
     kind: ClassVar[str] = "category"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if isinstance(self.values, str) or not isinstance(self.values, Sequence | np.ndarray | pd.Index):
             raise ValueError(f"The 'values' of a Category must be a list. Got {self.values!r} instead.")
         values = tuple(value.item() if isinstance(value, np.generic) else value for value in self.values)
@@ -378,6 +386,7 @@ class Date(Column):
     kind: ClassVar[str] = "date"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         try:
             days = self.first, self.last  # a moment is a date as well, whose file is read as none
             first, last = (date(d.year, d.month, d.day) if isinstance(d, date) else date.fromisoformat(d) for d in days)

@@ -249,10 +249,11 @@ class ColumnRelease:
         # Eight blocks of days may be one stretch; eight powers of two are too far.
         ends = _with_neighbors(held[:-1], noisy[:-1], coarse.sigma, 4 if kind == "date" else 3)
         low, high = scale.range_of(ends)
+        rule = _TWO_DIGITS if "%y" in way.get("format", "") else ""
         if not shows:
             inside, rows = noisy[ends[0] : ends[1] + 1], len(numbers) - noisy[-1]
             few = inside.sum() < _FEW_LISTED * rows - _hidden_by(coarse.sigma, len(inside))
-            return Found(_described(kind, low, high, bool(held[-1]), way), _FEW_WITHIN if few else "", *unread)
+            return Found(_described(kind, low, high, bool(held[-1]), way), _FEW_WITHIN if few else rule, *unread)
 
         step = max(math.ldexp(1.0, math.ceil(math.log2((high - low) / _N_CELLS))), 0.0 if kind == "number" else 1.0)
         first, last = math.floor(low / step), math.ceil(high / step) if high > 0 else math.floor(high / step) + 1
@@ -265,9 +266,7 @@ class ColumnRelease:
         powers = scale.cells(np.array([fullest[0], np.nextafter(fullest[1], fullest[0])]))
         zero = np.flatnonzero(np.arange(powers[0], powers[1] + 1) == scale.zero)
         odd = _odd(finer, inner, np.where(held, noisy, 0)[powers[0] : powers[1] + 1], zero)
-        if not odd and "%y" in way.get("format", ""):
-            odd = _TWO_DIGITS
-        return Found(_described(kind, low, high, bool(held[-1]), way), odd, *unread)
+        return Found(_described(kind, low, high, bool(held[-1]), way), odd or rule, *unread)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skfairdp import PFGuardGenerator, PrivacyLedger, SyntheticDataClassifier
 from skfairdp.datasets import make_biased_classification
-from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning
 
 PUBLIC = {"bounds": (-6.0, 6.0), "classes": [0, 1], "groups": [0, 1], "random_state": 0}
 
@@ -114,6 +114,25 @@ def test_a_reduction_that_did_not_reach_its_constraint_is_told(table):
     stopped = told(max_iter=1)  # the learner without the constraint
     assert len(stopped) == 1 and "predictions for private rows" in stopped[0]
     assert not told()
+
+
+class Careless(LogisticRegression):
+    """A learner that says of a constraint, and does nothing for it."""
+
+    constraints = "demographic_parity"
+
+    def fit(self, X, y, sensitive_features):
+        return super().fit(X, y)
+
+
+def test_a_broken_constraint_is_told_by_the_names_of_the_classes(table):
+    """Found: by their positions, so that class 2 of 1, 2 and 3 was called 1."""
+    X, y, groups = table
+    named = {**PUBLIC, "classes": ["granted", "refused"]}
+    with pytest.warns(FairnessWarning, match="did not reach its constraint 'selection_rate of (granted|refused), "):
+        SyntheticDataClassifier(Careless(), epsilon=2.0, **named).fit(
+            X, np.where(y == 1, "granted", "refused"), sensitive_features=groups
+        )
 
 
 def test_strings_missing_values_and_the_group_as_a_column_are_read(table):

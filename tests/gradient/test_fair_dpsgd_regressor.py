@@ -337,6 +337,14 @@ def test_the_bound_holds_as_often_where_large_amounts_are_rare(n):
     assert held / 1000 > 0.93
 
 
+def test_a_group_that_noise_hides_is_no_matter_for_numpy():
+    """Found: its infinite variance times no coefficient was a RuntimeWarning, after all had been spent."""
+    asked, scale = AmountConstraints(["a", "b", "c"], difference=1.0), AmountScale("squared", 0.0, 10.0)
+    table = np.array([[1000.0, 100.0, 200.0], [1000.0, 110.0, 210.0], [5.0, 1.0, 2.0]])
+    gap, bound, holds = AmountJudgement(asked, scale, table, 4.0).said
+    assert 0 < gap < 1 and bound == 10.0 and holds == "within the noise"
+
+
 def test_errors_by_group_are_ordinary_metrics_of_fairlearn():
     model = fitted(epsilon=1.0)
     frame = MetricFrame(

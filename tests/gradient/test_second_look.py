@@ -11,7 +11,7 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from skfairdp import FairDPSGDClassifier, PrivacyLedger
-from skfairdp._usefulness import CLEARLY, DOUBTFUL, EVIDENCE, LEAST
+from skfairdp._usefulness import CLEARLY, DOUBTFUL, EVIDENCE, LEAST, Comparison
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.gradient._dpsgd import FOR_GAIN, GAIN_NOISE, MajorityBaselineTest
@@ -185,6 +185,17 @@ def test_little_noise_that_leaves_nothing_clear_is_told_with_what_would_halve_it
     words = one.words("no", "FairDPSGDClassifier")
     assert f"{one.enough[0]:,} private rows or epsilon={one.enough[1]:g} would halve it" in words
     assert look(one.enough[0], 8, 1.0).noise <= one.noise / 2 < look(int(0.9 * one.enough[0]), 8, 1.0).noise
+
+
+@pytest.mark.parametrize(("n_rows", "does"), [(2000, "halve it: try {} first"), (120, "suffice")])
+def test_advice_names_the_constraint_where_noise_is_no_reason(n_rows, does):
+    """Found: with a group of few rows a model at ε = 20 was advised more ε and other features, which do not help; and
+    a kept network that its noise would be halved, where it would be enough."""
+    one, found = look(n_rows, 8, 1.0), Comparison(0, 0.0, 0.6)
+    for constrained, more in ((False, ""), (True, "a looser constraint, groups of more rows or ")):
+        for module in (constant_module(np.array([0.6, 0.4])), Linear()):
+            with pytest.warns(UtilityWarning, match=f"epsilon=[0-9.]+ would {does.format(more + 'other features')}"):
+                one.warn(found, module, np.array(["no", "yes"]), "FairDPSGDClassifier", constrained=constrained)
 
 
 def test_the_look_costs_no_more_than_it_needs():
