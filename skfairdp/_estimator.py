@@ -19,11 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp import privacy
 from skfairdp._inputs import amounts_of, read_labels
 from skfairdp._row_wise import mixes_rows
-from skfairdp._typing import Array, MaybeArray
+from skfairdp._typing import Array, MaybeArray, RandomStateLike
 from skfairdp._utils import NamedEstimator, Plain, check_same_index, plain, warn_caller, warn_of_seed, without_values
 from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
-from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaParameter
+from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaParameter, with_schema
 
 #: e ** 20 is 4.9e8, by which the odds of a guess may grow: from one in a hundred million to nearly five to one.
 WEAK_EPSILON = 20
@@ -236,6 +236,7 @@ def _warn_of_caller(owner: str, frame: Any) -> None:
         )
 
 
+@with_schema
 class PrivateEstimator(SpendsPrivacy):
     """Reads, plans, spends, learns.
 
@@ -243,6 +244,11 @@ class PrivateEstimator(SpendsPrivacy):
     with the list ``reads`` of what is public. ``_plan`` takes that, and says what will be released. The body of ``fit``
     spends by ``with self._spend(plan, data.reads) as noise``; below the block everything is post-processing.
     """
+
+    schema: Schema | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: privacy.PrivacyLedger | None = None
 
     # Asked for by default, so that a search with metadata routing never fits without the groups by accident.
     __metadata_request__fit = {"sensitive_features": True, "X_public": True, "sensitive_features_public": True}

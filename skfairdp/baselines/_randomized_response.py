@@ -23,7 +23,7 @@ from skfairdp._rows import Chunk, RowSource, check_order, even_tables, opened, o
 from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_student
 from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike, Values
 from skfairdp._usefulness import Comparison, may_fall_back, seen, tried
-from skfairdp._utils import RandomStateLike, as_groups, decode_labels, encode_labels, silence, warn_caller
+from skfairdp._utils import as_groups, decode_labels, encode_labels, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.exceptions import FairnessWarning
@@ -322,10 +322,6 @@ class RandomizedResponseClassifier(PrivateClassifier):
     classes: MaybeArray = None
     groups: Values | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: privacy.PrivacyLedger | None = None
 
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
 

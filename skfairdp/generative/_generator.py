@@ -1,6 +1,6 @@
 """PFGuardGenerator: synthetic rows that are differentially private, balanced between groups and labels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from numbers import Integral, Real
@@ -25,8 +25,8 @@ from skfairdp.generative._group_rates import BALANCES
 from skfairdp.generative._inputs import GeneratorData, ReadsCells, raw_features, raw_table, read_balance
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec
 from skfairdp.generative._usefulness import TableForecast
-from skfairdp.privacy import NoiseSource, PrivacyLedger, note_paid
-from skfairdp.schema import RawTable, Schema, with_schema
+from skfairdp.privacy import NoiseSource, note_paid
+from skfairdp.schema import RawTable, with_schema
 
 #: Backends that have a name, and where each lies: rooms above this one are not imported before they are asked for.
 BACKENDS = {
@@ -164,13 +164,7 @@ class PFGuardGenerator(ReadsCells):
     categories: Mapping[Any, Values] | None = None
     dtypes: Any = None
     classes: MaybeArray = None
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
     public_data: PublicData | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
 
     #: Whether rows are for a learner, who needs labels and is asked how far it got; set by whoever trains it.
     _for_learner = False

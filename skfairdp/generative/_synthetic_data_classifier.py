@@ -1,7 +1,7 @@
 """Private rows in, any learner out: a classifier trained on synthetic rows."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, field, replace
 from functools import partial
 from numbers import Integral, Real
@@ -35,8 +35,8 @@ from skfairdp.generative._synthetic_learner import GENERATOR_CONSTRAINTS, LEAST_
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.lagrangian import LagrangianClassifier
-from skfairdp.privacy import NoiseSource, PrivacyLedger
-from skfairdp.schema import Schema, schema_of, with_schema
+from skfairdp.privacy import NoiseSource
+from skfairdp.schema import schema_of, with_schema
 
 #: Moments of fairlearn, by what they compare; and the smallest bound that it finds learners for.
 _MOMENTS: dict[str, Any] = {
@@ -166,12 +166,6 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     categories: Mapping[Any, Values] | None = None
     dtypes: Any = None
     classes: MaybeArray = None
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
-    random_state: _utils.RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
 
     _kept: ClassVar[tuple[str, ...]] = (*LearnsSyntheticRows._kept, "classes_", "bound_factor_")
     _free: ClassVar[tuple[str, ...]] = (*LearnsSyntheticRows._free, "constraints", "gamma")

@@ -67,9 +67,6 @@ class LearnsSyntheticRows(ReadsCells):
     estimator: Any
     backend: Any
     n_samples: int | None
-    schema: Schema | None
-    sensitive_columns: Any
-    random_state: Any
     _forecast: TableForecast
     _is_behind: bool
     _has_mean: bool

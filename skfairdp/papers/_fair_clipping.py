@@ -15,10 +15,10 @@ from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier, as_part
 from skfairdp._inputs import TrainingData, read_training, subject_given
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike, Values
-from skfairdp._utils import RandomStateLike, child_seeds, public_generator
+from skfairdp._utils import child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
 from skfairdp.gradient import DPSGDPlan, MajorityBaselineTest, beside as _beside
-from skfairdp.schema import Schema, with_schema
+from skfairdp.schema import with_schema
 
 if TYPE_CHECKING:
     from skfairdp._networks import ClippingRule
@@ -277,10 +277,6 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     classes: MaybeArray = None
     groups: Values | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: privacy.PrivacyLedger | None = None
     verbose: int = 0
 
     __metadata_request__fit = {"subject": True}

@@ -19,7 +19,7 @@ from skfairdp._row_wise import NO_CLASS, row_wise_predictions
 from skfairdp._rows import opened
 from skfairdp._tables import SyntheticRows, table_of
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import PublicData, RandomStateLike, public_generator, warn_caller
+from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.pate import _student_training as training
@@ -30,8 +30,8 @@ from skfairdp.pate._query_plan import VOTINGS, ask_teachers, check_learners, che
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._usefulness import fall_back_to_majority, warn_of_gaps
 from skfairdp.pate._votes import UNANSWERED, SoftVoting
-from skfairdp.privacy import NoiseSource, PrivacyLedger, carrying
-from skfairdp.schema import Schema, with_schema
+from skfairdp.privacy import NoiseSource, carrying
+from skfairdp.schema import with_schema
 
 Codes = NDArray[np.int64]
 #: Public rows up to which a student is judged by those that it was not taught: that takes five students more.
@@ -166,13 +166,9 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     classes: ArrayLike | None = None
     groups: Sequence[Any] | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
     public_data: PublicData | SyntheticRows | None = None
     memory: str | joblib.Memory | None = None
     n_jobs: int | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -11,15 +11,15 @@ from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import PublicData, RandomStateLike, public_generator
+from skfairdp._utils import PublicData, public_generator
 from skfairdp._utils._sklearn import N_JOBS, HasMethods, Interval, Learning, StrOptions
 from skfairdp.pate import _student_training as training
 from skfairdp.pate._query_plan import VOTINGS, ask_teachers, check_learners, check_student, plan_votes
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._usefulness import fall_back_to_majority
 from skfairdp.pate._votes import SoftVoting
-from skfairdp.privacy import PrivacyLedger, carrying
-from skfairdp.schema import Schema, with_schema
+from skfairdp.privacy import carrying
+from skfairdp.schema import with_schema
 
 
 @shared_docs
@@ -91,13 +91,9 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     student: Any = None
     voting: Any = "soft"
     classes: ArrayLike | None = None
-    schema: Schema | None = None
     public_data: PublicData | SyntheticRows | None = None
     memory: str | joblib.Memory | None = None
     n_jobs: int | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -18,7 +18,7 @@ from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks, rehearse_student, seeded_predictions
 from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike, Values
 from skfairdp._usefulness import Comparison, VoteForecast, constant_meets, may_fall_back, seen, tried
-from skfairdp._utils import RandomStateLike, public_generator, silence, warn_caller
+from skfairdp._utils import public_generator, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, N_JOBS, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import read_constraints
@@ -29,8 +29,8 @@ from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._student_training import ConstantStudent, LearnsFromVotes, note_votes_are_released
 from skfairdp.pate._usefulness import FairForecast
 from skfairdp.pate._votes import NOTHING, GNMaxVoting, SoftVoting, VotePlan
-from skfairdp.privacy import NoiseSource, PrivacyLedger, Protects, carrying, compose
-from skfairdp.schema import Schema, with_schema
+from skfairdp.privacy import NoiseSource, Protects, carrying, compose
+from skfairdp.schema import with_schema
 
 STUDENT_ROWS = 200
 PROXIMAL_WEIGHT = 1e-3
@@ -102,10 +102,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     n_teachers : int or "auto", default="auto"
         Number of disjoint parts. "auto" balances the noise of the votes against what a part can learn, as in
         :class:`PATEClassifier`.
-    {public_classes, groups, sensitive_columns}
+    {public_classes, groups, sensitive_columns, schema}
     n_jobs : int, default=None
         Processes that train teachers which are not batched (through joblib, and so dask or ray).
-    {schema, random_state, noise_seed, ledger, verbose}
+    {random_state, noise_seed, ledger, verbose}
 
     Attributes
     ----------
@@ -177,10 +177,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     groups: Values | None = None
     sensitive_columns: str | int | Sequence[str | int] | None = None
     n_jobs: int | None = None
-    schema: Schema | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -1,6 +1,7 @@
 """What post-processors share that are charged for private rows: the fitted model inside, its columns and its price."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import field
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -14,25 +15,26 @@ from sklearn.utils.metadata_routing import UNUSED
 from skfairdp import privacy
 from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
 from skfairdp._inputs import TrainingData, groups_to_come, read_any_training, read_private_groups, subject_given
-from skfairdp._typing import Array, Floats, Ints, Objects
+from skfairdp._typing import Array, Floats, Ints, Objects, Values
 from skfairdp._utils import silence, split_sensitive_columns, warn_caller, without_cells
 from skfairdp._utils._sklearn import Interval, take_rows
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.postprocessing import _inputs as inputs
 from skfairdp.privacy import Account, NeighboringRelation, Protects, PublicReads, refuse_ledger_of_seed
-from skfairdp.schema import Schema
+from skfairdp.schema import with_schema
 
 _MADE_UP = 20  # rows of each kind by which a model is tried before anything is spent
 
 
+@with_schema
 class ChargedForRows(PrivateEstimator):
     """Has a fitted ``estimator``, whose price is composed with its own."""
 
-    estimator: Any
-    schema: Schema | None
-    sensitive_columns: Any
-    groups_: Objects
-    _guesses: Any
+    estimator: Any = None
+    groups: Values | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    groups_: Objects = field(init=False)
+    _guesses: Any = field(init=False)
 
     #: What the model inside is called.
     _kind = "classifier"
@@ -65,8 +67,9 @@ class ChargedForRows(PrivateEstimator):
         model, second, parameters = clone(self.estimator), self._unfitted(), self.get_params(deep=False)
         last = inputs.last_part(model)
         last.set_params(ledger=self.ledger if last.ledger is None else last.ledger)
-        whole = self.sensitive_columns is None or inputs.reads_whole(model, X)
-        read, groups = (X, groups) if whole else split_sensitive_columns(X, self.sensitive_columns, owner=owner)
+        read = X
+        if self.sensitive_columns is not None and not inputs.reads_whole(model, X):
+            read, groups = split_sensitive_columns(X, self.sensitive_columns, owner=owner)
         given = inputs.FitArguments(read, y, groups, None, None, subject=subject).metadata(second)
         if model is last:  # of a pipeline nothing is planned before it is fitted
             with silence():  # the fit says it

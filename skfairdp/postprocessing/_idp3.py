@@ -108,6 +108,11 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
     reject_label : label or None, default=None
         What a refusal looks like; of the classes' type and no class. None: -1 for numbers (one less than the smallest
         class where -1 is a class), "reject" for strings. Booleans are answered as 1, 0 and -1, as no third one exists.
+    store : str, PathLike or None, default=None
+        A file in which all processes that answer one stream keep its counts: each call reads it, and what changes
+        counts writes it, under a lock. ``fit`` goes on from what it holds, by the rule that is set by then. It is as
+        private as the rows that were asked about (counts of answers, tickets of outstanding labels); only its owner can
+        read it.
     groups : list of labels or None, default=None
         All groups; intersections are tuples. None takes the estimator's ``groups``, else those of the public rows, else
         those among the rows given to ``fit``; where those rows are private, that reveals which groups occur, so give
@@ -117,11 +122,6 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         All that is public about a raw table, of whose columns the groups are taken. The estimator gets the table as it
         is and reads it by a schema of its own, which is taken for this one where that is None, or by a SchemaEncoder.
         No ``groups`` or ``sensitive_columns`` beside it.
-    store : str, PathLike or None, default=None
-        A file in which all processes that answer one stream keep its counts: each call reads it, and what changes
-        counts writes it, under a lock. ``fit`` goes on from what it holds, by the rule that is set by then. It is as
-        private as the rows that were asked about (counts of answers, tickets of outstanding labels); only its owner can
-        read it.
 
     Attributes
     ----------
@@ -219,10 +219,10 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
     disparity: str = "others"
     gate: str = "excess"
     reject_label: Hashable | None = None
+    store: str | os.PathLike[str] | None = None
     groups: Sequence[Hashable] | None = None
     sensitive_columns: Sequence[str | int] | str | int | None = None
     schema: Schema | None = None
-    store: str | os.PathLike[str] | None = None
 
     _read_after_fit: ClassVar[frozenset[str]] = _utils.NamedEstimator._read_after_fit | {
         "gamma", "constraints", "min_count", "disparity", "gate", "store",

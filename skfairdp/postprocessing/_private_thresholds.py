@@ -1,6 +1,5 @@
 """Fair thresholds from private rows: a fitted classifier's answers, changed by what one noisy table says of them."""
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
@@ -17,9 +16,9 @@ from skfairdp._judge import Judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, check_free_disk, other_rows
 from skfairdp._teachers import bytes_on_disk, counted_once
-from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike, Values
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike
 from skfairdp._usefulness import units_of
-from skfairdp._utils import RandomStateLike, coins_of, decode_labels, public_generator, warn_caller
+from skfairdp._utils import coins_of, decode_labels, public_generator, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints
@@ -28,7 +27,7 @@ from skfairdp.postprocessing._bins import BinsPlan, bins_of, smoothed_counts
 from skfairdp.postprocessing._charged import ChargedForRows
 from skfairdp.postprocessing._constrained import answer_counts, fair_answers, for_own_answers, predicted_counts
 from skfairdp.postprocessing._group_guess import guessed_kinds, guessing_network, with_guess
-from skfairdp.privacy import NeighboringRelation, PrivacyLedger, rounded_up
+from skfairdp.privacy import NeighboringRelation, rounded_up
 from skfairdp.schema import RawTable, Schema, with_schema
 
 _OWNER = "PrivateThresholds"
@@ -139,12 +138,6 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     epsilon: float = 1.0
     delta: float = 1e-5
     group_at_prediction: bool = False
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ChargedForRows._parameter_constraints,
