@@ -3,7 +3,7 @@
 import inspect
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp import privacy
 from skfairdp._inputs import amounts_of, read_labels
 from skfairdp._row_wise import mixes_rows
-from skfairdp._typing import Array, MaybeArray, RandomStateLike
+from skfairdp._typing import Array, MaybeArray, RandomStateLike, Values
 from skfairdp._utils import NamedEstimator, Plain, check_same_index, plain, warn_caller, warn_of_seed, without_values
-from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
+from skfairdp._utils._sklearn import N_JOBS, HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
 from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaParameter, with_schema
 
@@ -75,6 +75,15 @@ class SpendsPrivacy(privacy.StatesPrivacy, NamedEstimator):
     delta: float
     noise_seed: int | None
     ledger: privacy.PrivacyLedger | None
+
+    #: Of each class ``with_schema`` keeps those that are parameters of it.
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **FIT_CONSTRAINTS,
+        "constraints": "no_validation",  # who reads them says what is wrong
+        "gamma": [Interval(Real, 0, 1, closed="both"), None],
+        "net": "no_validation",  # and as_net
+        "n_jobs": N_JOBS,
+    }
 
     #: Who is on record, where another estimator holds this one and pays by it.
     _spends_as: str | None = None
@@ -245,6 +254,10 @@ class PrivateEstimator(SpendsPrivacy):
     spends by ``with self._spend(plan, data.reads) as noise``; below the block everything is post-processing.
     """
 
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    groups: Values | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
     schema: Schema | None = None
     random_state: RandomStateLike = None
     noise_seed: int | None = None

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp import _tables
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import SHARED_CONSTRAINTS
 from skfairdp._tables import GeneratorBackend, GeneratorPlan, MarginalsPlan, Model, drawn_cells, on_simplex
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, RandomStateLike, SubjectLike, Values
 from skfairdp._utils import PublicData, public_generator, warn_caller
@@ -154,8 +153,6 @@ class PFGuardGenerator(ReadsCells):
     ((2, 2), True)
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
     backend: str | GeneratorBackend = "marginals"
     balance: str | Mapping[Any, Any] | None = "label"
     admissible: Any = None
@@ -175,8 +172,6 @@ class PFGuardGenerator(ReadsCells):
     __metadata_request__fit = {"X_public": True, "sensitive_features_public": UNUSED}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SHARED_CONSTRAINTS,
-        "delta": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
         "backend": [StrOptions(set(BACKENDS)), GeneratorBackend],
         "balance": [StrOptions(set(BALANCES)), Mapping, None],

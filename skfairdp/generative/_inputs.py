@@ -23,12 +23,12 @@ from skfairdp._estimator import PrivateEstimator
 from skfairdp._rows import RowSource, Subjects, check_free_disk, keyed_by_subject, opened
 from skfairdp._tables import Declarations, Form, Layout, Rows, SampleForm, Table
 from skfairdp._teachers import bytes_on_disk, counted_rows
-from skfairdp._typing import Floats, Ints, Objects, Pair, Values
+from skfairdp._typing import Floats, Ints, Objects, Pair
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.generative._group_rates import Balance, given_label_rates, read_admissible
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec, UnitEncoder, default_bins
 from skfairdp.privacy import NeighboringRelation, PublicReads
-from skfairdp.schema import Date, Number, RawTable, Schema, check_roles, made_up, note_columns, schema_of, with_schema
+from skfairdp.schema import Date, Number, RawTable, Schema, check_roles, made_up, note_columns, schema_of
 
 
 def declarations_of(schema: Schema, owner: str) -> Declarations:
@@ -257,12 +257,8 @@ class _Features:
     source: RowSource | Any = None
 
 
-@with_schema
 class ReadsCells(PrivateEstimator):
     """Learns from tables whose cells may be numbers, categories, booleans, or missing."""
-
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
 
     def _read(self, X: Any, y: Any = None, **given: Any) -> GeneratorData:
         self._validate_params()

@@ -1,7 +1,7 @@
 """What private training of a network plans, whatever it predicts: network, scaling, noise, and parity beside."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +12,7 @@ from skfairdp import _usefulness, privacy
 from skfairdp._column_tables import Cost, Scaling
 from skfairdp._estimator import PrivateEstimator
 from skfairdp._inputs import TrainingData, subject_given
-from skfairdp._typing import Array, Floats, Ints, Values
+from skfairdp._typing import Array, Floats, Ints
 from skfairdp._usefulness import DOUBTFUL, default_net
 from skfairdp._utils import PublicData, child_seeds, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval
@@ -43,18 +43,16 @@ class TrainsNetwork(PrivateEstimator):
     A subclass says where parity comes from (``_parity_for``), and what is released beside gradients (``_looks``).
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
     lam: float | None = None
     net: Any = "auto"
     public_n_rows: int | None = None
     max_rows_per_subject: int = 6
     max_grad_norm: float | None = None
     noise_multiplier: float | None = None
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
     public_data: PublicData | None = None
     verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = NETWORK_CONSTRAINTS
 
     #: Share of the last iterates whose average is kept, where a net does not say so.
     _average_last: ClassVar[float] = 0.25

@@ -1,13 +1,12 @@
 """FairDP-SGD: private gradients from the private rows, and parity from public ones or from a signed loss."""
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from skfairdp._column_tables import Cost
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
+from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_source
 from skfairdp._judge import Judgement, asked_constraints, set_judgement
 from skfairdp._network_classifier import NetworkPredictions
@@ -16,9 +15,8 @@ from skfairdp._teachers import bytes_on_disk
 from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike
 from skfairdp._usefulness import Comparison
 from skfairdp._utils import PublicData, warn_caller
-from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import UtilityWarning
-from skfairdp.gradient._dpsgd import NETWORK_CONSTRAINTS, MajorityBaselineTest, TrainsNetwork
+from skfairdp.gradient._dpsgd import MajorityBaselineTest, TrainsNetwork
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, SignedLoss, Temperature, as_parity, default_parity
 from skfairdp.privacy import NeighboringRelation
 from skfairdp.schema import storage_bytes, with_schema
@@ -171,13 +169,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
     parity: str | PublicPenalty | SignedLoss | None = None
     classes: MaybeArray = None
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **FIT_CONSTRAINTS,
-        **NETWORK_CONSTRAINTS,
-        "constraints": "no_validation",  # as_parity says what is wrong
-        "gamma": [Interval(Real, 0, 1, closed="both"), None],
-        "parity": "no_validation",  # as_parity says what is wrong
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"parity": "no_validation"}  # as_parity says what is wrong
 
     __metadata_request__fit = {"subject": True}
 

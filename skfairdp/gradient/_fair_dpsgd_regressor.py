@@ -11,14 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp import _inputs
 from skfairdp._column_tables import ColumnTables, Cost, where_amounts_lie
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import FIT_CONSTRAINTS, PrivateRegressor
+from skfairdp._estimator import PrivateRegressor
 from skfairdp._transport import as_amounts_within, as_scores
 from skfairdp._typing import ArrayLike, Floats, MaybeArray, SubjectLike
 from skfairdp._usefulness import HOPELESS, REACH, AmountLook, AmountMean, gradient_noise
 from skfairdp._utils import PublicData, as_exposures, check_same_index
 from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
 from skfairdp.gradient import _amounts
-from skfairdp.gradient._dpsgd import NETWORK_CONSTRAINTS, TrainsNetwork
+from skfairdp.gradient._dpsgd import TrainsNetwork
 from skfairdp.gradient._parity import DPSGDPlan, SignedLoss
 from skfairdp.privacy import NeighboringRelation
 from skfairdp.schema import NumberPlace, with_schema
@@ -172,11 +172,8 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     __metadata_request__score = {"exposure": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{name: kinds for name, kinds in FIT_CONSTRAINTS.items() if name != "classes"},
-        **NETWORK_CONSTRAINTS,
         "loss": [StrOptions({"squared", "absolute", "poisson"})],
         "bounds": "no_validation",  # amount_bounds says what is wrong
-        "constraints": "no_validation",  # and AmountConstraints
         "gamma": [Interval(Real, 0, None, closed="left"), None],
     }
 

@@ -1,7 +1,7 @@
 """PF-LD: a network held to fairness constraints while the groups of its training rows stay private."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -12,12 +12,12 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._column_tables import scaled_by_public_rows
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
+from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of, read_source
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
-from skfairdp._typing import ArrayLike, Ints, MaybeArray, SubjectLike, Values
+from skfairdp._typing import ArrayLike, Ints, MaybeArray, SubjectLike
 from skfairdp._usefulness import MOST_ROWS, Comparison, constant_meets, may_fall_back, seen, tried_on_parts
 from skfairdp._utils import child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
@@ -158,8 +158,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     sensitive attribute 1.0
     """
 
-    epsilon: float | None = 1.0
-    delta: float = 1e-5
+    epsilon: float | None = 1.0  # type: ignore[assignment]
     constraints: Any = "demographic_parity"
     gamma: float | None = None
     lam_max: float = 5.0
@@ -171,19 +170,13 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     average_last: float = 0.25
     net: Any = "mlp"
     classes: MaybeArray = None
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **FIT_CONSTRAINTS,
         "epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
-        "constraints": [object],
-        "gamma": [Interval(Real, 0, 1, closed="both"), None],
         **DUAL,
         "primal": [object],
         "budget_split": [object],
-        "net": [object],
     }
     _shorthands: ClassVar[dict[str, Any]] = {"primal": PRIMALS}
     # There are no public rows.

@@ -1,8 +1,6 @@
 """FairPATE: private aggregation that releases no label that would break demographic parity."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import Any, ClassVar
 
 import joblib
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 
 from skfairdp import fairness
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
+from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import PublicRows, TrainingData, read_any_training
 from skfairdp._judge import Judge, Judgement, set_judgement, tightened
 from skfairdp._row_wise import NO_CLASS, row_wise_predictions
@@ -20,7 +18,6 @@ from skfairdp._rows import opened
 from skfairdp._tables import SyntheticRows, table_of
 from skfairdp._typing import ArrayLike
 from skfairdp._utils import PublicData, public_generator, warn_caller
-from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.pate import _student_training as training
 from skfairdp.pate._constrained_student import ConstrainedStudent
@@ -154,8 +151,6 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     2.0
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
     gamma: float | None = 0.05
     constraints: Any = None
     gate: str | training.VoteGate | None = "votes"
@@ -164,18 +159,13 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     student: Any = None
     voting: Any = "soft"
     classes: ArrayLike | None = None
-    groups: Sequence[Any] | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
     public_data: PublicData | SyntheticRows | None = None
     memory: str | joblib.Memory | None = None
     n_jobs: int | None = None
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **FIT_CONSTRAINTS,
         **PATEClassifier._parameter_constraints,
-        "gamma": [Interval(Real, 0, 1, closed="both"), None],
-        "constraints": "no_validation",  # _check says what is wrong
         "gate": "no_validation",
     }
     _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS, "gate": training.GATES}

@@ -1,6 +1,5 @@
 """SF-PATE: fairness carried through an ensemble while the groups of its training rows stay private."""
 
-from collections.abc import Sequence
 from dataclasses import field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -11,15 +10,15 @@ from sklearn.base import clone
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
+from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import read_any_training, read_public_rows_of
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner, set_judgement, tightened
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks, rehearse_student, seeded_predictions
-from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike, Values
+from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike
 from skfairdp._usefulness import Comparison, VoteForecast, constant_meets, may_fall_back, seen, tried
 from skfairdp._utils import public_generator, silence, warn_caller
-from skfairdp._utils._sklearn import A_LEARNER, N_JOBS, Interval, StrOptions
+from skfairdp._utils._sklearn import A_LEARNER, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, in_codes
@@ -64,10 +63,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     Parameters
     ----------
+    {epsilon, delta}
     variant : {"student", "teacher"}, GroupTeachers or FairTeachers, default="student"
         Who is fair: "student" is :class:`GroupTeachers`, which has the parameter ``teacher``, "teacher" is
         :class:`FairTeachers`, which has ``student``.
-    {epsilon, delta}
     constraints : str, fairlearn moment, RateParity, RateBound, list of them or None, default=None
         Of the built-in fair learner: "demographic_parity" (same predictions; also for None), "equalized_odds" (same
         predictions within each true class), "true_positive_rate_parity" or "equal_opportunity",
@@ -165,8 +164,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     """
 
     variant: Any = "student"
-    epsilon: float = 1.0
-    delta: float = 1e-5
     constraints: Any = None
     gamma: float | None = None
     fair_estimator: Any = None
@@ -174,21 +171,15 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     proximal_weight: float | None = None
     n_teachers: int | str = "auto"
     classes: MaybeArray = None
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
     n_jobs: int | None = None
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **FIT_CONSTRAINTS,
         "variant": "no_validation",
-        "constraints": "no_validation",
-        "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "fair_estimator": [A_LEARNER, None],
         "voting": "no_validation",
         "proximal_weight": [Interval(Real, 0, None, closed="left"), None],
         "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "n_jobs": N_JOBS,
     }
     groups_: NDArray[Any] = field(init=False)
     _released: Released = field(init=False)

@@ -1,9 +1,7 @@
 """What post-processors share that are charged for private rows: the fitted model inside, its columns and its price."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import field
-from numbers import Real
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,41 +11,30 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp import privacy
-from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
+from skfairdp._estimator import PrivateEstimator
 from skfairdp._inputs import TrainingData, groups_to_come, read_any_training, read_private_groups, subject_given
-from skfairdp._typing import Array, Floats, Ints, Objects, Values
+from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp._utils import silence, split_sensitive_columns, warn_caller, without_cells
-from skfairdp._utils._sklearn import Interval, take_rows
+from skfairdp._utils._sklearn import take_rows
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.postprocessing import _inputs as inputs
 from skfairdp.privacy import Account, NeighboringRelation, Protects, PublicReads, refuse_ledger_of_seed
-from skfairdp.schema import with_schema
 
 _MADE_UP = 20  # rows of each kind by which a model is tried before anything is spent
 
 
-@with_schema
 class ChargedForRows(PrivateEstimator):
     """Has a fitted ``estimator``, whose price is composed with its own."""
 
-    estimator: Any = None
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
-    groups_: Objects = field(init=False)
-    _guesses: Any = field(init=False)
+    estimator: Any
+    groups_: Objects
+    _guesses: Any
 
     #: What the model inside is called.
     _kind = "classifier"
 
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
     __metadata_request__predict = {"sensitive_features": True}
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "group_at_prediction": ["boolean"],
-        **{name: kinds for name, kinds in SHARED_CONSTRAINTS.items() if name != "classes"},
-    }
 
     def _fit_both(self, X: Any, y: Any, **rows: Any) -> bool:
         """Fit a private estimator that is not, for its own budget, and then this on the same rows; False where it is.
@@ -98,7 +85,7 @@ class ChargedForRows(PrivateEstimator):
         self._validate_params()
 
     def _fitted_estimator(self) -> Any:
-        raise NotImplementedError
+        return inputs.fitted(self.estimator, type(self).__name__, self._kind)
 
     def _scores_of_rows(self, model: Any, table: Any, places: Ints) -> Floats:
         """Scores of rows, NaN where the model has none."""

@@ -21,7 +21,7 @@ from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.postprocessing import _group_guess as guessing
 from skfairdp.postprocessing._charged import ChargedForRows
-from skfairdp.postprocessing._inputs import fitted, last_part, thawed
+from skfairdp.postprocessing._inputs import last_part, thawed
 from skfairdp.privacy import NeighboringRelation, rounded_up
 from skfairdp.schema import with_schema
 
@@ -129,17 +129,16 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
 
     estimator: Any = None
     _: KW_ONLY
-    epsilon: float = 1.0
-    delta: float = 1e-5
     bounds: tuple[float, float] | None = None
     gamma: float = 0.05
     group_at_prediction: bool = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **ChargedForRows._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
         "bounds": "no_validation",  # amount_bounds says what is wrong
+        "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
         "gamma": [Interval(Real, 0, 1, closed="both")],
+        "group_at_prediction": ["boolean"],
     }
 
     _kind = "regressor"
@@ -239,9 +238,6 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
             return _inputs.amount_bounds(self)
         model = last_part(getattr(self, "estimator_", None) or self._fitted_estimator())
         return _inputs.amount_bounds(self, getattr(model, "bounds", None))
-
-    def _fitted_estimator(self) -> Any:
-        return fitted(self.estimator, type(self).__name__, self._kind)
 
     def _scores_of_rows(self, model: Any, table: Any, places: Ints) -> Floats:
         return _scores_within(self._bounds, model, table, places)

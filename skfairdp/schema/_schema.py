@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import json
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -795,7 +796,7 @@ _LAST = (
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 def with_schema(cls: Any = None, *, kw_only: bool = True) -> Any:
-    """Make a constructor of the fields of an estimator, one of which is ``schema``."""
+    """Make a constructor of the fields of an estimator, one of which is ``schema``; it inherits constraints."""
     if cls is None:
         return partial(with_schema, kw_only=kw_only)
     made = dataclass(kw_only=kw_only, eq=False, repr=False)(cls)
@@ -803,6 +804,8 @@ def with_schema(cls: Any = None, *, kw_only: bool = True) -> Any:
     signature = inspect.signature(made.__init__)
     given = sorted(signature.parameters.values(), key=lambda one: _LAST.index(one.name) if one.name in _LAST else -1)
     made.__init__.__signature__ = signature.replace(parameters=given)
+    said = ChainMap(*(vars(one).get("_parameter_constraints", {}) for one in made.__mro__))
+    made._parameter_constraints = {name: said[name] for name in signature.parameters if name in said}
     return made
 
 
