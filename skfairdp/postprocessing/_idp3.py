@@ -3,7 +3,7 @@
 import contextlib
 import os
 import threading
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -22,7 +22,7 @@ from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_a
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.postprocessing import _gated as gated, _inputs as inputs
 from skfairdp.privacy import held_by
-from skfairdp.schema import SCHEMA_CONSTRAINT, Schema, with_schema
+from skfairdp.schema import SCHEMA_CONSTRAINT, with_schema
 
 Proposed = tuple[Array, Ints, Ints]  # answers, classes or bins, groups
 
@@ -220,9 +220,6 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
     gate: str = "excess"
     reject_label: Hashable | None = None
     store: str | os.PathLike[str] | None = None
-    groups: Sequence[Hashable] | None = None
-    sensitive_columns: Sequence[str | int] | str | int | None = None
-    schema: Schema | None = None
 
     _read_after_fit: ClassVar[frozenset[str]] = _utils.NamedEstimator._read_after_fit | {
         "gamma", "constraints", "min_count", "disparity", "gate", "store",
