@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import joblib
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from skfairdp import fairness
 from skfairdp._docs import shared_docs
@@ -16,7 +15,7 @@ from skfairdp._judge import Judge, Judgement, set_judgement, tightened
 from skfairdp._row_wise import NO_CLASS, row_wise_predictions
 from skfairdp._rows import opened
 from skfairdp._tables import SyntheticRows, table_of
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Ints
 from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.pate import _student_training as training
@@ -30,7 +29,6 @@ from skfairdp.pate._votes import UNANSWERED, SoftVoting
 from skfairdp.privacy import NoiseSource, carrying
 from skfairdp.schema import with_schema
 
-Codes = NDArray[np.int64]
 #: Public rows up to which a student is judged by those that it was not taught: that takes five students more.
 _MOST_LEFT_OUT = 20_000
 
@@ -279,7 +277,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             self._set_gap_attributes(lessons.public, lessons.groups, labels, seen)
         return self
 
-    def _set_gap_attributes(self, public: Any, groups: Codes, labels: Codes, seen: Judgement | None) -> None:
+    def _set_gap_attributes(self, public: Any, groups: Ints, labels: Ints, seen: Judgement | None) -> None:
         """Set what is known of parity: of the labels of the queries, whose groups are given, and of the student."""
         answered, n_classes = labels != UNANSWERED, len(self.classes_)
         disparity = self._held_to(n_classes)[1]
@@ -440,7 +438,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         student = self._given_student
         return isinstance(student, ConstrainedStudent) and student.looks_at_labels
 
-    def _open_gate(self, domain: Any, n_classes: int, counts: Codes | None = None) -> fairness.FairnessGate:
+    def _open_gate(self, domain: Any, n_classes: int, counts: Ints | None = None) -> fairness.FairnessGate:
         gate: training.VoteGate = self._parts()["gate"]
         gamma, disparity = self._held_to(n_classes)
         return fairness.FairnessGate(
@@ -448,7 +446,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             gate=gate.rule, counts=counts,
         )  # fmt: skip
 
-    def _labels(self, lessons: training.StudentTrainingSet) -> Codes:
+    def _labels(self, lessons: training.StudentTrainingSet) -> Ints:
         """The label of each query, withdrawn, in order, where it would break parity: post-processing."""
         labels = lessons.labels(self._parts()["voting"])
         if not self._gated or self._gates_votes:
@@ -458,7 +456,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         kept[np.flatnonzero(answered)[~gate.run(lessons.groups[answered], labels[answered])]] = UNANSWERED
         return kept
 
-    def _teach(self, lessons: training.StudentTrainingSet, labels: Codes | None = None) -> Any:
+    def _teach(self, lessons: training.StudentTrainingSet, labels: Ints | None = None) -> Any:
         """The student that learns from the labels, or from the shares that they follow."""
         labels = self._labels(lessons) if labels is None else labels
         gate = self._parts()["gate"] if self._gated else None

@@ -5,7 +5,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import UNUSED
 
@@ -15,7 +14,7 @@ from skfairdp._inputs import read_any_training, read_public_rows_of
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner, set_judgement, tightened
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks, rehearse_student, seeded_predictions
-from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike
 from skfairdp._usefulness import Comparison, VoteForecast, constant_meets, may_fall_back, seen, tried
 from skfairdp._utils import public_generator, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, Interval, StrOptions
@@ -181,7 +180,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         "proximal_weight": [Interval(Real, 0, None, closed="left"), None],
         "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
-    groups_: NDArray[Any] = field(init=False)
+    groups_: Array = field(init=False)
     _released: Released = field(init=False)
     _student_seed: int = field(init=False)
 
@@ -406,12 +405,12 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         if not may_fall_back(released.y) or any(as_perceptron(learner) is None for learner in others):
             return None
 
-        def answers(learned: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.int64]:
+        def answers(learned: Ints, asked: Ints) -> Ints:
             return self._codes_of(self._student(released.part(learned)), released.X[asked])
 
         return tried(released.y, answers, self._student_seed)
 
-    def _codes_of(self, student: Any, X: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _codes_of(self, student: Any, X: Floats) -> Ints:
         """Classes of rows that are standardised."""
         rows = X * self._released.scale + self._released.center
         return np.asarray(seeded_predictions(student, rows, self._student_seed), dtype=np.int64)
