@@ -3,7 +3,7 @@
 import inspect
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -19,11 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp import privacy
 from skfairdp._inputs import amounts_of, read_labels
 from skfairdp._row_wise import mixes_rows
-from skfairdp._typing import Array, MaybeArray
+from skfairdp._typing import Array, MaybeArray, RandomStateLike, Values
 from skfairdp._utils import NamedEstimator, Plain, check_same_index, plain, warn_caller, warn_of_seed, without_values
-from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
+from skfairdp._utils._sklearn import N_JOBS, HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
-from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaParameter
+from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaParameter, with_schema
 
 #: e ** 20 is 4.9e8, by which the odds of a guess may grow: from one in a hundred million to nearly five to one.
 WEAK_EPSILON = 20
@@ -75,6 +75,15 @@ class SpendsPrivacy(privacy.StatesPrivacy, NamedEstimator):
     delta: float
     noise_seed: int | None
     ledger: privacy.PrivacyLedger | None
+
+    #: Of each class ``with_schema`` keeps those that are parameters of it.
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **FIT_CONSTRAINTS,
+        "constraints": "no_validation",  # who reads them says what is wrong
+        "gamma": [Interval(Real, 0, 1, closed="both"), None],
+        "net": "no_validation",  # and as_net
+        "n_jobs": N_JOBS,
+    }
 
     #: Who is on record, where another estimator holds this one and pays by it.
     _spends_as: str | None = None
@@ -236,6 +245,7 @@ def _warn_of_caller(owner: str, frame: Any) -> None:
         )
 
 
+@with_schema
 class PrivateEstimator(SpendsPrivacy):
     """Reads, plans, spends, learns.
 
@@ -243,6 +253,15 @@ class PrivateEstimator(SpendsPrivacy):
     with the list ``reads`` of what is public. ``_plan`` takes that, and says what will be released. The body of ``fit``
     spends by ``with self._spend(plan, data.reads) as noise``; below the block everything is post-processing.
     """
+
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    groups: Values | None = None
+    sensitive_columns: str | int | Sequence[str | int] | None = None
+    schema: Schema | None = None
+    random_state: RandomStateLike = None
+    noise_seed: int | None = None
+    ledger: privacy.PrivacyLedger | None = None
 
     # Asked for by default, so that a search with metadata routing never fits without the groups by accident.
     __metadata_request__fit = {"sensitive_features": True, "X_public": True, "sensitive_features_public": True}

@@ -42,11 +42,8 @@ class ScoreCells(ColumnTables):
 
 
 @dataclass(frozen=True)
-class TransportPlan:
-    """Tables of counts, in each of which a record is in one cell: another one in its place moves two by one.
-
-    They have their ``share`` of the squared cost.
-    """
+class TablesOfScores:
+    """Tables of scores by group share a budget, by public numbers alone."""
 
     n_rows: int
     n_groups: int
@@ -55,6 +52,17 @@ class TransportPlan:
     relation: NeighboringRelation
     rows_of: str = ""
     share: float = 1.0
+
+    def _of(self, share: float) -> GaussianMechanism:
+        return table_for(self.share * share, self.epsilon, self.delta, self.relation)
+
+
+@dataclass(frozen=True)
+class TransportPlan(TablesOfScores):
+    """Tables of counts, in each of which a record is in one cell: another one in its place moves two by one.
+
+    They have their ``share`` of the squared cost.
+    """
 
     @property
     def cells(self) -> ScoreCells:
@@ -85,9 +93,6 @@ class TransportPlan:
         """Cells of the look, by public numbers: what is not seen inside of them beside the noise of all together."""
         cells = (2 * self.n_seen / self.n_groups / self.look.sigma) ** (2 / 3)
         return int(np.clip(cells, 8, 128))
-
-    def _of(self, share: float) -> GaussianMechanism:
-        return table_for(self.share * share, self.epsilon, self.delta, self.relation)
 
     @property
     def event(self) -> DpEvent:

@@ -12,7 +12,6 @@ from skfairdp import _rows, _utils, schema as schemas
 from skfairdp._inputs import _table
 from skfairdp._inputs._data import PublicRows, TrainingData, note_subject_column, subject_given
 from skfairdp._inputs._table import parameter_of, read_classes, read_groups_like, read_private_groups
-from skfairdp._rows import RowSource, Subjects
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp.privacy import Protects, PublicReads
@@ -92,7 +91,7 @@ def refuse_columns_beside(owner: str, y: Any, groups: Any) -> None:
         )
 
 
-def check_source(estimator: BaseEstimator, source: RowSource, y: Any, groups: Any, by_key: bool) -> None:
+def check_source(estimator: BaseEstimator, source: _rows.RowSource, y: Any, groups: Any, by_key: bool) -> None:
     """Refuse rows out of memory where they cannot be read, before one is."""
     owner = type(estimator).__name__
     if schemas.schema_of(estimator) is None:
@@ -154,7 +153,7 @@ def read_training(
             _utils.refuse_group_among_features(X, sensitive_features, owner=owner)
         else:
             table.raw.check("X", label=y is None)
-    subjects = None if subject is None else Subjects.read(X, subject, len(table.X), owner=owner)
+    subjects = None if subject is None else _rows.Subjects.read(X, subject, len(table.X), owner=owner)
     if subjects is not None:
         reads.note_subjects(subjects.n, subjects.name)
         subjects = subjects if table.raw is None else in_order(subjects, table.raw, private=private)
@@ -177,7 +176,7 @@ def read_training(
     return TrainingData(table.X, codes, classes, own_groups, public.domain, public, reads, subjects=subjects)
 
 
-def in_order(subjects: Subjects, raw: schemas.RawTable, *, private: bool = True) -> Subjects:
+def in_order(subjects: _rows.Subjects, raw: schemas.RawTable, *, private: bool = True) -> _rows.Subjects:
     """The rows of each subject in the order of what is in them, as in chunks: of its columns, or those that are public.
 
     The table has its own order where no schema reads it.
@@ -224,7 +223,7 @@ def read_any_training(
             f"{owner} needs public rows where X is read in chunks: pass X_public to fit, or set 'public_data'."
         )
     if subject is not None:
-        subjects = Subjects.read_source(source, owner=owner)
+        subjects = _rows.Subjects.read_source(source, owner=owner)
         data.reads.note_subjects(subjects.n, subjects.name)
     data.reads.note_number_of_rows(source.n_rows)  # which public_facts leaves out where it is not public
     if by_key and subject is None:

@@ -23,7 +23,6 @@ from skfairdp._networks._layers import rule_for
 from skfairdp._networks._wide_sums import SLACK, DenseRows, LayerRows, Prepared
 from skfairdp._typing import ArrayLike, Floats, Ints
 from skfairdp._utils import by_halves
-from skfairdp.privacy import NoiseSource
 
 PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
 Factors = Callable[[Tensor], Tensor]
@@ -445,12 +444,12 @@ class DPStep:
         """The public number of rows that probability, steps and divisor follow from."""
         return max(1, round(self.expected_batch_size / self.sampling_probability))
 
-    def sample(self, n_rows: int, source: NoiseSource) -> Ints:
+    def sample(self, n_rows: int, source: privacy.NoiseSource) -> Ints:
         """Positions of a fresh Poisson batch; private, never to be logged."""
         return privacy.PoissonSample(self.sampling_probability).draw(n_rows, source)
 
     def release(
-        self, module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor, source: NoiseSource, **options: Any
+        self, module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor, source: privacy.NoiseSource, **options: Any
     ) -> dict[str, Tensor]:
         """The noisy mean gradient of a batch, by parameter name."""
         sums = clipped_gradient_sum(module, loss, X, y, self.max_grad_norm, **options)
@@ -603,12 +602,12 @@ class FairClippingStep(DPStep):
         sigma = self.noise_multiplier / math.sqrt(1 - self.rule.count_share) * bound
         return privacy.GaussianMechanism(sigma, sensitivity=bound, relation=self.relation)
 
-    def release_counts(self, exact: Tensor, source: NoiseSource) -> Tensor:
+    def release_counts(self, exact: Tensor, source: privacy.NoiseSource) -> Tensor:
         """Noisy counts of a batch."""
         return torch.from_numpy(self.counts.release(exact.numpy(), source))
 
     def release(
-        self, module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor, source: NoiseSource, **options: Any
+        self, module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor, source: privacy.NoiseSource, **options: Any
     ) -> dict[str, Tensor]:
         """The noisy mean gradient of a batch, by parameter name."""
 

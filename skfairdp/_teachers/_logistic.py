@@ -9,12 +9,8 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from skfairdp._teachers._partition import Parts, check_number, numeric_rows, rounded_down, run_tasks
+from skfairdp._typing import Bools, Floats, Ints, Reals
 from skfairdp._utils import BLAS
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-Floats = NDArray[np.floating]
 
 # Parts are padded to a multiple of this many rows, so that sizes that differ by one share a batch.
 _PADDING = 8
@@ -64,7 +60,7 @@ class LogisticTeachers(BaseEstimator):
     _batch_entries: ClassVar[int] = 2**18
     _teachers_per_task: ClassVar[int] = 32
 
-    def _validate(self, X: Any) -> Floats:
+    def _validate(self, X: Any) -> Reals:
         """Check the parameters and return X as a finite float array."""
         check_number(self, "C", above=0)
         check_number(self, "max_iter", least=1, integer=True)
@@ -82,7 +78,7 @@ class LogisticTeachers(BaseEstimator):
         """Try the parameters on public rows; raise the error that training would meet."""
         self._validate(X)
 
-    def _fit_parts(self, X: Floats, y: Codes, parts: Parts, *, n_jobs: int | None, verbose: int) -> "LogisticEnsemble":
+    def _fit_parts(self, X: Reals, y: Ints, parts: Parts, *, n_jobs: int | None, verbose: int) -> "LogisticEnsemble":
         """Fit every part; see :func:`fit_teachers`."""
         n_teachers, n_classes = parts.seen.shape
         coef = np.zeros((n_teachers, n_classes, X.shape[1]))
@@ -108,7 +104,7 @@ class LogisticTeachers(BaseEstimator):
 class LogisticEnsemble:
     """One linear score per teacher and class."""
 
-    def __init__(self, coef: Array, intercept: Array, scored: Flags) -> None:
+    def __init__(self, coef: Floats, intercept: Floats, scored: Bools) -> None:
         self.coef, self.intercept, self.scored = coef, intercept, scored
         # All in one product, whatever they have seen: its shape, which the last bits follow, is public.
         self._regressed = coef[np.arange(len(coef)), scored.argmax(axis=1)]
@@ -138,7 +134,7 @@ class LogisticEnsemble:
                     out[others, some] = (self._scores(X[some]) + offsets).argmax(axis=1)
         return out
 
-    def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> Array:
+    def summed_probabilities(self, X: Any, n_classes: int, step: float | None = None) -> Floats:
         """Sum over teachers of their class probabilities; of one class against the rest, scaled to sum to 1."""
         X = numeric_rows(X, owner="LogisticTeachers", n_features=self.coef.shape[2])
         out = np.empty((X.shape[0], n_classes))
@@ -167,21 +163,21 @@ class LogisticEnsemble:
             out[start : start + chunk] = total.T
         return out
 
-    def _scores(self, rows: Floats) -> Array:
+    def _scores(self, rows: Reals) -> Floats:
         """Products (n_others, n_classes, n_rows) of parts with one class, or with three or more, without intercepts.
         Of all parts, whatever they have seen: last bits follow the shape of a product, which is public."""
         n_teachers, n_classes, n_features = self.coef.shape
-        products: Array = self.coef.reshape(-1, n_features) @ rows.T
+        products: Floats = self.coef.reshape(-1, n_features) @ rows.T
         return products.reshape(n_teachers, n_classes, -1)[self._others]
 
 
-def _finite_expit(scores: Array) -> Array:
+def _finite_expit(scores: Floats) -> Floats:
     """Logistic function; a score without a sign, from entries near the largest float, says nothing."""
     return expit(np.nan_to_num(scores, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf))
 
 
 def _fit_block(
-    X: Floats, y: Codes, sizes: Codes, seen: Flags, units: Array, batch_entries: int, settings: tuple[Any, ...]
+    X: Reals, y: Ints, sizes: Ints, seen: Bools, units: Floats, batch_entries: int, settings: tuple[Any, ...]
 ) -> tuple[NDArray[Any], ...]:
     """Fit the regressions of some teachers, whose rows follow each other in X.
     Returns the teacher, the class, the weights and the intercept of each regression."""
@@ -220,9 +216,9 @@ def _fit_block(
 
 
 def _newton(
-    X: Array, y: Array, real: Flags, room: Array, C: float,
+    X: Floats, y: Floats, real: Bools, room: Floats, C: float,
     max_iter: int, tol: float,
-) -> tuple[Array, Array]:  # fmt: skip
+) -> tuple[Floats, Floats]:  # fmt: skip
     """Fit m regressions X (m, n, d), y (m, n) in {0, 1}; rows that are not ``real`` must be zero in both.
 
     ``fit_softmax`` solves one regression at a time; here all of them take each step as one array. ``room`` is two lines
@@ -266,7 +262,7 @@ def _newton(
     return (coef if basis is None else np.matmul(basis, coef[:, :, None])[:, :, 0]), beta[:, -1]
 
 
-def _solve(hessian: Array, gradient: Array) -> Array:
+def _solve(hessian: Floats, gradient: Floats) -> Floats:
     """Solve m positive semidefinite systems; a singular one gets some descent direction, never an error.
 
     Columns of very different scale, or repeated ones, can be singular to machine precision; an error would stop all
@@ -285,7 +281,7 @@ def _solve(hessian: Array, gradient: Array) -> Array:
     return np.multiply(scale, step, dtype=np.float64)
 
 
-def _solve_one(hessian: Array, right: Array) -> Floats:
+def _solve_one(hessian: Floats, right: Floats) -> Reals:
     try:
         return np.linalg.solve(hessian[None], right[None])[:, :, 0]
     except np.linalg.LinAlgError:
@@ -293,8 +289,8 @@ def _solve_one(hessian: Array, right: Array) -> Floats:
 
 
 def _damping(
-    eta: Array, moved: Array, y: Array, beta: Array, step: Array, penalty: Array, value: Array
-) -> tuple[Array, Array]:
+    eta: Floats, moved: Floats, y: Floats, beta: Floats, step: Floats, penalty: Floats, value: Floats
+) -> tuple[Floats, Floats]:
     """How far to go along each step, and the objective there, which is not raised; 0 where no share does.
 
     Far from the optimum a Newton step is too short: it is first made about as long as its own line asks for, which
@@ -314,6 +310,6 @@ def _damping(
     return share, new
 
 
-def _objective(eta: Array, y: Array, beta: Array, penalty: Array) -> Array:
+def _objective(eta: Floats, y: Floats, beta: Floats, penalty: Floats) -> Floats:
     """Negative log-likelihood plus penalty of each regression (rows of zeros add a constant)."""
     return (np.logaddexp(0, eta) - y * eta).sum(axis=1) + 0.5 * (penalty * beta**2).sum(axis=1)

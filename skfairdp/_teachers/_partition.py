@@ -14,16 +14,15 @@ from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
 from skfairdp import _utils
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Ints
 
-Codes = NDArray[np.int64]
 # Votes counted at once: the temporary index array has two MiB, which a cache holds.
 _CHUNK_VOTES = 2**18
 #: So many rows of a large table, or up to twice as many, are made ready for their teachers at a time.
 READY = 2**16
 
 
-def position_partition(n_rows: int, n_teachers: int, *, random_state: _utils.RandomStateLike = None) -> Codes:
+def position_partition(n_rows: int, n_teachers: int, *, random_state: _utils.RandomStateLike = None) -> Ints:
     """Assign every row *position* to one teacher, at random and evenly.
 
     Sound when neighbouring datasets differ by replacing one row, and the number of rows is public: the result is a
@@ -48,12 +47,12 @@ def position_partition(n_rows: int, n_teachers: int, *, random_state: _utils.Ran
 class Parts:
     """Rows, seeds and seen classes of every teacher. Private, like the assignment it is made from."""
 
-    rows: list[Codes]
-    seeds: Codes
+    rows: list[Ints]
+    seeds: Ints
     seen: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, assignment: Codes, y: Codes, seeds: Codes, n_classes: int) -> Self:
+    def of(cls, assignment: Ints, y: Ints, seeds: Ints, n_classes: int) -> Self:
         """Sort rows by teacher."""
         n_teachers = len(seeds)
         order = np.argsort(assignment, kind="stable")
@@ -69,7 +68,7 @@ class Parts:
         """Teachers that have seen one class only, and answer it without any training."""
         return self.seen.sum(axis=1) == 1
 
-    def rows_to_train(self) -> tuple[Codes, Codes]:
+    def rows_to_train(self) -> tuple[Ints, Ints]:
         """The rows of all teachers, one after the other, and how many each has.
         Teachers with a constant vote keep their place, without rows: the shapes are the same for all data."""
         used = [rows[:0] if constant else rows for rows, constant in zip(self.rows, self.constant, strict=True)]
@@ -84,7 +83,7 @@ class Parts:
         return [Parts(self.rows[run], self.seeds[run], self.seen[run]) for run in runs]
 
 
-def vote_histogram(predictions: ArrayLike, n_classes: int) -> Codes:
+def vote_histogram(predictions: ArrayLike, n_classes: int) -> Ints:
     """Count the teachers' votes for each row and class.
 
     The counts are **private**. Where one record changes one teacher, they change by at most ``sqrt(2)`` in L2 norm
@@ -109,7 +108,7 @@ def vote_histogram(predictions: ArrayLike, n_classes: int) -> Codes:
     return out
 
 
-def in_turns(assigned: Codes, n_teachers: int, n_units: int | None = None) -> Iterator[tuple[NDArray[np.bool_], slice]]:
+def in_turns(assigned: Ints, n_teachers: int, n_units: int | None = None) -> Iterator[tuple[NDArray[np.bool_], slice]]:
     """Rows of some teachers at a time, and which teachers: what is made ready for them is never a copy of all rows.
 
     A function of public sizes and of who teaches whom alone: of the number of rows, or of subjects where that is

@@ -22,11 +22,9 @@ from skfairdp._teachers._classifiers import ClassifierEnsemble, fit_classifiers
 from skfairdp._teachers._logistic import LogisticEnsemble, LogisticTeachers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble
 from skfairdp._teachers._partition import Parts, check_count, vote_histogram
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Ints
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator, silence
 from skfairdp.schema import CompactRows, RawTable, Schema
-
-Codes = NDArray[np.int64]
 
 
 class TeacherCache(Protocol):
@@ -73,7 +71,7 @@ def fit_teachers(
     n_teachers: int,
     n_classes: int,
     random_state: RandomStateLike = None,
-    seeds: Codes | None = None,
+    seeds: Ints | None = None,
     n_jobs: int | None = None,
     memory: TeacherCache | Memory | str | os.PathLike[str] | None = None,
     verbose: int = 0,
@@ -119,7 +117,7 @@ def fit_teachers(
 
 
 def _train_private_teachers(
-    teacher: Any, X: Any, y: Codes, assignment: Codes, seeds: Codes, n_classes: int, *, n_jobs: int | None, verbose: int
+    teacher: Any, X: Any, y: Ints, assignment: Ints, seeds: Ints, n_classes: int, *, n_jobs: int | None, verbose: int
 ) -> _Ensemble:
     """Train all teachers. A cache of this function holds PRIVATE teachers: it is as private as the rows themselves.
     Whoever reads it can query each teacher without noise. Nothing that is published may point to it."""
@@ -172,7 +170,7 @@ def engine_of(teacher: Any) -> LogisticTeachers | MLPTeachers | ModuleTeachers |
     )
 
 
-def _codes(values: ArrayLike, name: str, n_rows: int, stop: int) -> Codes:
+def _codes(values: ArrayLike, name: str, n_rows: int, stop: int) -> Ints:
     codes = np.asarray(values)
     if codes.shape != (n_rows,):
         raise ValueError(
@@ -193,7 +191,7 @@ Learns = Callable[..., Any]
 def streamed_votes(
     teacher: Any, source: RowSource, queries: NDArray[np.float64], *, schema: Schema, n_classes: int,
     n_jobs: int | None = None, **how: Any,
-) -> Codes:  # fmt: skip
+) -> Ints:  # fmt: skip
     r"""Count the votes of teachers on queries; **private**.
 
     Row *i* with public key :math:`k_i` belongs to teacher :math:`h_s(k_i) \bmod T`, where the seed *s* is public.
@@ -259,7 +257,7 @@ def streamed_counts(
     return total[0]
 
 
-def streamed_class_counts(source: RowSource, schema: Schema, owner: str, n_subjects: int | None = None) -> Codes:
+def streamed_class_counts(source: RowSource, schema: Schema, owner: str, n_subjects: int | None = None) -> Ints:
     """Count the rows of each class of the schema, chunk by chunk, or one row of each subject; **private**.
     A subject adds one to one count or, without rows, to none."""
     return counted_rows(_classes_of, source, schema, owner, n_subjects)
@@ -292,7 +290,7 @@ def counted_once(
 _COUNTED_APART = 64  # parts of subjects, where there are so many that they are counted in parts
 
 
-def _classes_of(raw: RawTable, *_: Any) -> Codes:
+def _classes_of(raw: RawTable, *_: Any) -> Ints:
     return np.bincount(raw.labels(), minlength=len(raw.classes))
 
 
@@ -313,8 +311,8 @@ def _dtype(compact: CompactRows) -> np.dtype[Any]:
 
 def _votes(
     teacher: Any, queries: NDArray[np.float64], n_classes: int, n_jobs: int | None,
-    raw: RawTable, teachers: Codes, seeds: Codes,
-) -> Codes:  # fmt: skip
+    raw: RawTable, teachers: Ints, seeds: Ints,
+) -> Ints:  # fmt: skip
     """Train teachers of the label, and count their votes on queries."""
     how: dict[str, Any] = {"n_classes": n_classes, "seeds": seeds, "n_jobs": n_jobs}
     fitted = fit_teachers(teacher, raw.features, raw.labels(), teachers, n_teachers=len(seeds), **how)
@@ -329,8 +327,8 @@ class _Teaching:
     compact: CompactRows
     key: str | None
     seed: int
-    seeds: Codes
-    edges: Codes
+    seeds: Ints
+    edges: Ints
     one_each: bool
     of_first: tuple[str, ...]
     ordered: bool
@@ -340,10 +338,10 @@ class _Teaching:
         """Of an encoded row: with its number in the end, where it matters which one is first."""
         return np.dtype([*_dtype(self.compact).descr, *([("number", "<i8")] if self.of_first else [])])
 
-    def _teachers(self, hashes: NDArray[np.uint64]) -> Codes:
+    def _teachers(self, hashes: NDArray[np.uint64]) -> Ints:
         return (hashes % np.uint64(len(self.seeds))).astype(np.int64)
 
-    def split(self, chunk: Chunk) -> tuple[NDArray[Any], Codes]:
+    def split(self, chunk: Chunk) -> tuple[NDArray[Any], Ints]:
         """The rows of a chunk with the hashes of their keys, and the part of each."""
         raw = RawTable.read(self.compact.schema, chunk.table, owner=self.compact.owner, may_be_empty=True)
         rows = np.empty(raw.n_rows, dtype=self.dtype)
@@ -365,14 +363,14 @@ class _Teaching:
         return self.learns(self.compact.table(rows), whose, self.seeds[first:stop]), n_rows
 
 
-def _first_of_each(rows: NDArray[Any]) -> Codes:
+def _first_of_each(rows: NDArray[Any]) -> Ints:
     """For each row the first of those with the same key, by their numbers; keys are sorted."""
     order = np.lexsort([rows["number"], rows["hash"]])
     starts = np.r_[True, rows["hash"][1:] != rows["hash"][:-1]]
     return order[np.flatnonzero(starts)[np.cumsum(starts) - 1]] if len(rows) else order
 
 
-def _by_key(rows: NDArray[Any]) -> Codes:
+def _by_key(rows: NDArray[Any]) -> Ints:
     """The order of rows by the hashes of their keys, and of those with one key by what is in them."""
     order = np.argsort(rows["hash"], kind="stable")
     hashes = rows["hash"][order]

@@ -1,6 +1,6 @@
 """Randomised response: released groups for anything that needs groups, and model M, a fair learner from them."""
 
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Iterator, Sized
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -17,13 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp import _inputs, privacy
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateClassifier, SpendsPrivacy
+from skfairdp._estimator import PrivateClassifier, SpendsPrivacy
 from skfairdp._row_wise import all_probabilities, predict_codes
 from skfairdp._rows import Chunk, RowSource, check_order, even_tables, opened, other_rows
 from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_student
 from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike, Values
 from skfairdp._usefulness import Comparison, may_fall_back, seen, tried
-from skfairdp._utils import RandomStateLike, as_groups, decode_labels, encode_labels, silence, warn_caller
+from skfairdp._utils import as_groups, decode_labels, encode_labels, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
 from skfairdp.baselines._parity_logistic import ParityLogisticRegression
 from skfairdp.exceptions import FairnessWarning
@@ -110,10 +110,7 @@ class GroupRandomizer(SpendsPrivacy):
     noise_seed: int | None = None
     ledger: privacy.PrivacyLedger | None = None
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "epsilon": [Interval(Real, 1e-9, 1e9, closed="both")],
-        **{name: SHARED_CONSTRAINTS[name] for name in ("groups", "schema", "noise_seed", "ledger")},
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"epsilon": [Interval(Real, 1e-9, 1e9, closed="both")]}
 
     delta = 0.0
 
@@ -272,12 +269,12 @@ class RandomizedResponseClassifier(PrivateClassifier):
 
     Parameters
     ----------
+    epsilon : float, default=1.0
+        Privacy budget at δ = 0; in [1e-9, 1e9].
     fair_estimator : estimator, default=None
         Any classifier with ``fit(X, y, sensitive_features=...)`` whose ``predict`` needs no groups, such as fairlearn's
         ``ExponentiatedGradient``; it is cloned. It gets X as floats (float32 for a skorch net), y as codes 0..K-1 of
         the classes, and the released groups. None is :class:`ParityLogisticRegression`.
-    epsilon : float, default=1.0
-        Privacy budget at δ = 0; in [1e-9, 1e9].
     debias : bool, default=True
         Give signed weights as ``group_weights=`` (n_rows, n_groups) to a learner whose ``fit`` has that parameter. A
         learner without it gets the released groups alone, and a FairnessWarning says so. False is the paper's baseline.
@@ -317,26 +314,18 @@ class RandomizedResponseClassifier(PrivateClassifier):
     """
 
     fair_estimator: Any = None
-    epsilon: float = 1.0
     debias: bool = True
     classes: MaybeArray = None
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: privacy.PrivacyLedger | None = None
 
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SHARED_CONSTRAINTS,
         "fair_estimator": [A_LEARNER, None],
         "epsilon": [Interval(Real, 1e-9, 1e9, closed="both")],
         "debias": ["boolean"],
     }
 
-    delta = 0.0
+    delta: ClassVar[float] = 0.0  # type: ignore[misc]
 
     def fit(
         self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None

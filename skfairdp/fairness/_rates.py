@@ -95,11 +95,11 @@ def _check_rate(rate: Any, owner: str) -> None:
         raise ValueError(f"The 'rate' of {owner} must be one of {list(RATES)}. Got {rate!r} instead.")
 
 
-def _check_number(value: Any, name: str, owner: str, low: float, high: float) -> None:
-    if value is None:
-        return
-    if not isinstance(value, Real) or isinstance(value, bool) or not low <= float(value) <= high:
-        raise ValueError(f"The '{name}' of {owner} must be a number in [{low:g}, {high:g}]. Got {value!r} instead.")
+def _check_shares(owner: str, **given: Any) -> None:
+    for name, value in given.items():
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if value is not None and not (is_number and 0 <= float(value) <= 1):
+            raise ValueError(f"The '{name}' of {owner} must be a number in [0, 1]. Got {value!r} instead.")
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,7 @@ class RateParity:
             raise ValueError(
                 f"The 'method' of RateParity must be one of {list(_METHODS)}. Got {self.method!r} instead."
             )
-        _check_number(self.difference_bound, "difference_bound", "RateParity", 0.0, 1.0)
-        _check_number(self.ratio_bound, "ratio_bound", "RateParity", 0.0, 1.0)
+        _check_shares("RateParity", difference_bound=self.difference_bound, ratio_bound=self.ratio_bound)
         if self.ratio_bound == 0:
             raise ValueError("The 'ratio_bound' of RateParity must be above 0. Got 0 instead, which bounds nothing.")
 
@@ -194,8 +193,7 @@ class RateBound:
         _check_rate(self.rate, "RateBound")
         if self.upper is None and self.lower is None:
             raise ValueError("RateBound needs 'upper' or 'lower', a number in [0, 1]. Got neither.")
-        _check_number(self.upper, "upper", "RateBound", 0.0, 1.0)
-        _check_number(self.lower, "lower", "RateBound", 0.0, 1.0)
+        _check_shares("RateBound", upper=self.upper, lower=self.lower)
         if self.upper is not None and self.lower is not None and self.lower > self.upper:
             raise ValueError("The 'lower' of RateBound must not lie above its 'upper'.")
         if isinstance(self.groups, str) and self.groups != "overall":

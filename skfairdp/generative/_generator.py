@@ -1,6 +1,6 @@
 """PFGuardGenerator: synthetic rows that are differentially private, balanced between groups and labels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from numbers import Integral, Real
@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp import _tables
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import SHARED_CONSTRAINTS
 from skfairdp._tables import GeneratorBackend, GeneratorPlan, MarginalsPlan, Model, drawn_cells, on_simplex
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, RandomStateLike, SubjectLike, Values
 from skfairdp._utils import PublicData, public_generator, warn_caller
@@ -25,8 +24,8 @@ from skfairdp.generative._group_rates import BALANCES
 from skfairdp.generative._inputs import GeneratorData, ReadsCells, raw_features, raw_table, read_balance
 from skfairdp.generative._table_codec import TableCodec, TableEncoder, UnitCodec
 from skfairdp.generative._usefulness import TableForecast
-from skfairdp.privacy import NoiseSource, PrivacyLedger, note_paid
-from skfairdp.schema import RawTable, Schema, with_schema
+from skfairdp.privacy import NoiseSource, note_paid
+from skfairdp.schema import RawTable, with_schema
 
 #: Backends that have a name, and where each lies: rooms above this one are not imported before they are asked for.
 BACKENDS = {
@@ -154,8 +153,6 @@ class PFGuardGenerator(ReadsCells):
     ((2, 2), True)
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
     backend: str | GeneratorBackend = "marginals"
     balance: str | Mapping[Any, Any] | None = "label"
     admissible: Any = None
@@ -164,13 +161,7 @@ class PFGuardGenerator(ReadsCells):
     categories: Mapping[Any, Values] | None = None
     dtypes: Any = None
     classes: MaybeArray = None
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
     public_data: PublicData | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
 
     #: Whether rows are for a learner, who needs labels and is asked how far it got; set by whoever trains it.
     _for_learner = False
@@ -181,8 +172,6 @@ class PFGuardGenerator(ReadsCells):
     __metadata_request__fit = {"X_public": True, "sensitive_features_public": UNUSED}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SHARED_CONSTRAINTS,
-        "delta": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
         "backend": [StrOptions(set(BACKENDS)), GeneratorBackend],
         "balance": [StrOptions(set(BALANCES)), Mapping, None],

@@ -1,10 +1,9 @@
 """Private rows in, any learner out: a classifier trained on synthetic rows."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, field, replace
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,17 +25,16 @@ from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_lear
 from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike, Values
 from skfairdp._usefulness import Comparison, learned_by_heart, seen
 from skfairdp._utils import silence
-from skfairdp._utils._sklearn import A_LEARNER, Interval
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import RateConstraints, RateParity, read_rate_constraints
 from skfairdp.generative._generator import PFGuardGenerator
 from skfairdp.generative._inputs import GeneratorData
-from skfairdp.generative._synthetic_learner import GENERATOR_CONSTRAINTS, LEAST_SAMPLES, SHOWN, LearnsSyntheticRows
+from skfairdp.generative._synthetic_learner import LEAST_SAMPLES, SHOWN, LearnsSyntheticRows
 from skfairdp.generative._table_codec import TableCodec
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.lagrangian import LagrangianClassifier
-from skfairdp.privacy import NoiseSource, PrivacyLedger
-from skfairdp.schema import Schema, schema_of, with_schema
+from skfairdp.privacy import NoiseSource
+from skfairdp.schema import schema_of, with_schema
 
 #: Moments of fairlearn, by what they compare; and the smallest bound that it finds learners for.
 _MOMENTS: dict[str, Any] = {
@@ -153,8 +151,6 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
 
     estimator: Any = None
     _: KW_ONLY
-    epsilon: float = 1.0
-    delta: float = 1e-5
     constraints: Any = None
     gamma: float | None = None
     backend: str | GeneratorBackend = "marginals"
@@ -166,23 +162,9 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     categories: Mapping[Any, Values] | None = None
     dtypes: Any = None
     classes: MaybeArray = None
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
-    random_state: _utils.RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
 
     _kept: ClassVar[tuple[str, ...]] = (*LearnsSyntheticRows._kept, "classes_", "bound_factor_")
     _free: ClassVar[tuple[str, ...]] = (*LearnsSyntheticRows._free, "constraints", "gamma")
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [A_LEARNER, None],
-        "constraints": "no_validation",
-        "gamma": [Interval(Real, 0, 1, closed="both"), None],
-        "n_samples": [Interval(Integral, 1, None, closed="left"), None],
-        **GENERATOR_CONSTRAINTS,
-    }
 
     classes_: Array = field(init=False)
 

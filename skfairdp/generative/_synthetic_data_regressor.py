@@ -1,8 +1,7 @@
 """Private rows in, any learner of amounts out: a regressor trained on synthetic rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, replace
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,14 +19,14 @@ from skfairdp._row_wise import row_wise_amounts
 from skfairdp._tables import GeneratorBackend, GeneratorPlan
 from skfairdp._teachers import check_fair_learner, rehearse_learner, takes_groups
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, SubjectLike, Values
-from skfairdp._utils import RandomStateLike, public_generator, silence
-from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
+from skfairdp._utils import public_generator, silence
+from skfairdp._utils._sklearn import answers_as_fitted
 from skfairdp.generative._amounts import AmountTables, with_amounts
 from skfairdp.generative._inputs import GeneratorData
-from skfairdp.generative._synthetic_learner import GENERATOR_CONSTRAINTS, LearnsSyntheticRows
+from skfairdp.generative._synthetic_learner import LearnsSyntheticRows
 from skfairdp.generative._table_codec import TableCodec
-from skfairdp.privacy import NoiseSource, PrivacyLedger
-from skfairdp.schema import Schema, schema_of, with_schema
+from skfairdp.privacy import NoiseSource
+from skfairdp.schema import schema_of, with_schema
 
 
 @shared_docs
@@ -120,8 +119,6 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
 
     estimator: Any = None
     _: KW_ONLY
-    epsilon: float = 1.0
-    delta: float = 1e-5
     bounds_y: tuple[float, float] | None = None
     backend: str | GeneratorBackend = "marginals"
     codec: str | TableCodec = "auto"
@@ -129,24 +126,13 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
     bounds: Mapping[Any, tuple[float, float]] | tuple[float, float] | None = None
     categories: Mapping[Any, Values] | None = None
     dtypes: Any = None
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
 
     _kept: ClassVar[tuple[str, ...]] = (*LearnsSyntheticRows._kept, "y_center_", "y_spread_", "_has_mean")
 
     #: The generator's reader is to read amounts.
     _reads_amounts = True
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [A_LEARNER, None],
-        "bounds_y": "no_validation",  # amount_bounds says what is wrong
-        "n_samples": [Interval(Integral, 1, None, closed="left"), None],
-        **{n: kinds for n, kinds in GENERATOR_CONSTRAINTS.items() if n not in {"balance", "admissible", "classes"}},
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"bounds_y": "no_validation"}  # amount_bounds says what is wrong
 
     def fit(
         self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None

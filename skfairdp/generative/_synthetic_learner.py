@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from skfairdp._tables import MarginalsBackend
 from skfairdp._teachers import made_up_cells
 from skfairdp._typing import Array, Floats
 from skfairdp._utils import PublicData, copy_label_encoding, public_generator, split_sensitive_columns, warn_caller
-from skfairdp._utils._sklearn import answers_as_fitted, take_rows
+from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted, take_rows
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.generative._generator import UNCHANGED, PFGuardGenerator
 from skfairdp.generative._inputs import GeneratorData, ReadsCells, raw_features, read_container
@@ -34,7 +35,6 @@ SHOWN = 2000
 _RELEASED = 10_000
 
 #: Stands for an argument that is left out, where None means something.
-GENERATOR_CONSTRAINTS = {n: kinds for n, kinds in PFGuardGenerator._parameter_constraints.items() if n != "public_data"}
 
 
 class LearnsSyntheticRows(ReadsCells):
@@ -49,6 +49,12 @@ class LearnsSyntheticRows(ReadsCells):
     #: For the generator, which reads rows by this estimator.
     _for_learner = True
     _reads_amounts = False
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **PFGuardGenerator._parameter_constraints,
+        "estimator": [A_LEARNER, None],
+        "n_samples": [Interval(Integral, 1, None, closed="left"), None],
+    }
 
     #: Of the generator, where its rows are drawn as the private ones are.
     balance: Any = None
@@ -67,9 +73,6 @@ class LearnsSyntheticRows(ReadsCells):
     estimator: Any
     backend: Any
     n_samples: int | None
-    schema: Schema | None
-    sensitive_columns: Any
-    random_state: Any
     _forecast: TableForecast
     _is_behind: bool
     _has_mean: bool

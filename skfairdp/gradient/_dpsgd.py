@@ -14,11 +14,12 @@ from skfairdp._estimator import PrivateEstimator
 from skfairdp._inputs import TrainingData, subject_given
 from skfairdp._typing import Array, Floats, Ints
 from skfairdp._usefulness import DOUBTFUL, default_net
-from skfairdp._utils import PublicData, RandomStateLike, child_seeds, public_generator, warn_caller
+from skfairdp._utils import PublicData, child_seeds, public_generator, warn_caller
 from skfairdp._utils._sklearn import Interval
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient._parity import DPSGDPlan, PublicPenalty, beside, private_answers
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
+from skfairdp.schema import with_schema
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net, Network
@@ -35,26 +36,28 @@ NETWORK_CONSTRAINTS: dict[str, Any] = {
 }
 
 
+@with_schema
 class TrainsNetwork(PrivateEstimator):
     """Plans a private training of a network, by public numbers alone.
 
     A subclass says where parity comes from (``_parity_for``), and what is released beside gradients (``_looks``).
     """
 
-    epsilon: float
-    lam: float | None
-    net: Any
-    schema: Any
-    public_data: Any
-    max_grad_norm: float | None
-    noise_multiplier: float | None
-    random_state: RandomStateLike
-    max_rows_per_subject: int
+    lam: float | None = None
+    net: Any = "auto"
+    public_n_rows: int | None = None
+    max_rows_per_subject: int = 6
+    max_grad_norm: float | None = None
+    noise_multiplier: float | None = None
+    public_data: PublicData | None = None
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = NETWORK_CONSTRAINTS
 
     #: Share of the last iterates whose average is kept, where a net does not say so.
-    _average_last: float = 0.25
+    _average_last: ClassVar[float] = 0.25
     #: Noise above which "auto" takes no hidden units, also where terms are then straight lines; None: only with curves.
-    _most_for_lines: float | None = None
+    _most_for_lines: ClassVar[float | None] = None
 
     def _usual_lr(self, n_rows: int, n_features: int) -> float:
         """Step size times clipping bound, where the user gives none."""

@@ -1,6 +1,5 @@
 """Amounts by DP-SGD: the network of FairDP-SGD with one output within public bounds, and groups held alike."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -12,17 +11,17 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp import _inputs
 from skfairdp._column_tables import ColumnTables, Cost, where_amounts_lie
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import FIT_CONSTRAINTS, PrivateRegressor
+from skfairdp._estimator import PrivateRegressor
 from skfairdp._transport import as_amounts_within, as_scores
-from skfairdp._typing import ArrayLike, Floats, MaybeArray, SubjectLike, Values
+from skfairdp._typing import ArrayLike, Floats, MaybeArray, SubjectLike
 from skfairdp._usefulness import HOPELESS, REACH, AmountLook, AmountMean, gradient_noise
-from skfairdp._utils import PublicData, RandomStateLike, as_exposures, check_same_index
+from skfairdp._utils import PublicData, as_exposures, check_same_index
 from skfairdp._utils._sklearn import Interval, StrOptions, answers_as_fitted
 from skfairdp.gradient import _amounts
-from skfairdp.gradient._dpsgd import NETWORK_CONSTRAINTS, TrainsNetwork
+from skfairdp.gradient._dpsgd import TrainsNetwork
 from skfairdp.gradient._parity import DPSGDPlan, SignedLoss
-from skfairdp.privacy import NeighboringRelation, PrivacyLedger
-from skfairdp.schema import NumberPlace, Schema, with_schema
+from skfairdp.privacy import NeighboringRelation
+from skfairdp.schema import NumberPlace, with_schema
 
 if TYPE_CHECKING:
     from skfairdp._networks import Net, Network
@@ -163,37 +162,18 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     R² 0... at ε = 2.00
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
     loss: str = "squared"
     bounds: tuple[float, float] | None = None
     constraints: Any = None
     gamma: float | None = None
-    lam: float | None = None
-    net: Any = "auto"
-    public_n_rows: int | None = None
-    max_rows_per_subject: int = 6
-    max_grad_norm: float | None = None
-    noise_multiplier: float | None = None
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
-    public_data: PublicData | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
-    verbose: int = 0
 
     __metadata_request__fit = {"exposure": True, "subject": True}
     __metadata_request__predict = {"exposure": True, "sensitive_features": True}
     __metadata_request__score = {"exposure": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{name: kinds for name, kinds in FIT_CONSTRAINTS.items() if name != "classes"},
-        **NETWORK_CONSTRAINTS,
         "loss": [StrOptions({"squared", "absolute", "poisson"})],
         "bounds": "no_validation",  # amount_bounds says what is wrong
-        "constraints": "no_validation",  # and AmountConstraints
         "gamma": [Interval(Real, 0, None, closed="left"), None],
     }
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp._typing import Array, Floats
 from skfairdp._utils import warn_caller
 from skfairdp._utils._sklearn import as_fitted
 from skfairdp.exceptions import FairnessWarning
@@ -19,7 +19,6 @@ from skfairdp.schema import Boolean, Category, Column, Date, Number, RawTable, S
 if TYPE_CHECKING:
     from skfairdp._networks import AdditiveParts
 
-Array = NDArray[np.float64]
 
 _OWNER = "AdditiveTerms"
 _INTERCEPT, _MISSING = "(intercept)", "(missing)"
@@ -31,18 +30,18 @@ class _Term:
     """What one column adds to each score."""
 
     column: Column
-    points: Array
-    encoded: Array
-    values: Array
-    missing: Array
-    centre: Array
+    points: Floats
+    encoded: Floats
+    values: Floats
+    missing: Floats
+    centre: Floats
 
     @property
     def is_curve(self) -> bool:
         """Whether values in between are on a line."""
         return isinstance(self.column, Number | Date)
 
-    def at(self, numbers: Array, encoded: Array) -> Array:
+    def at(self, numbers: Floats, encoded: Floats) -> Floats:
         """What it adds for rows: of shape (n_rows, n_scores)."""
         known = ~np.isnan(numbers)
         if self.is_curve:
@@ -120,14 +119,14 @@ class AdditiveTerms:
     def __init__(self, estimator: FairDPSGDClassifier) -> None:
         self.estimator = estimator
         self.schema, self._parts = _taken_apart(estimator)
-        self.classes_: NDArray[Any] = estimator.classes_
+        self.classes_: Array = estimator.classes_
         n = len(self.classes_)
         # log odds of two classes; of others scores that add up to 0
         self._scores = np.array([[-1.0], [1.0]]) if n == 2 else np.eye(n) - 1 / n
         self._places = feature_places(self.schema)
         self._terms = {name: self._term(name) for name in self.schema.features}
         added = sum((term.centre for term in self._terms.values()), self._parts.bias @ self._scores)
-        self._intercept: Array = np.asarray(added)
+        self._intercept: Floats = np.asarray(added)
 
     @property
     def intercept(self) -> Any:
@@ -274,7 +273,7 @@ class AdditiveTerms:
         centre = middle @ self._scores
         return _Term(column, points, encoded, values - centre, missing - centre, centre)
 
-    def _points(self, column: Column, start: int) -> tuple[Array, Array, Array, Array]:
+    def _points(self, column: Column, start: int) -> tuple[Floats, Floats, Floats, Floats]:
         """Points as read and as encoded, what is added to the logits at them, and the mean of that."""
         parts = self._parts
         if isinstance(column, Category):

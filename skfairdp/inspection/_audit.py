@@ -8,17 +8,15 @@ from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp, nctdtrinc, ndtr, ndtri
 from scipy.stats import chi2
 
 from skfairdp._docs import shared_docs
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Bools, Floats
 from skfairdp.inspection import _audit_worlds as worlds
 from skfairdp.privacy import gdp_epsilon
 
-Array = NDArray[np.float64]
-Needed = Callable[[Array, Array], Array]
+Needed = Callable[[Floats, Floats], Floats]
 
 # Beyond this the inverse noncentral t distribution does not converge. Both limits stay valid, only wider.
 _T_LIMIT = 1e3
@@ -253,7 +251,7 @@ def audit_known_shift(shift: float, residuals: ArrayLike, *, confidence: float =
     return AuditResult("known_shift", hat, lower, upper, confidence, (values.size, values.size))
 
 
-def _audit(scores_0: Array, scores_1: Array, confidence: float, method: str, **others: Any) -> AuditResult:
+def _audit(scores_0: Floats, scores_1: Floats, confidence: float, method: str, **others: Any) -> AuditResult:
     _check_confidence(confidence)
     audits = {"gdp": _audit_gdp, "clopper_pearson": _audit_clopper_pearson, "band": _audit_band, **others}
     if method not in audits:
@@ -276,7 +274,7 @@ def _check_confidence(confidence: float) -> None:
         raise ValueError(f"confidence must be a float in the range (0.0, 1.0). Got {confidence!r} instead.")
 
 
-def _audit_gdp(scores_0: Array, scores_1: Array, confidence: float) -> AuditResult:
+def _audit_gdp(scores_0: Floats, scores_1: Floats, confidence: float) -> AuditResult:
     """Exact limits of the standardised difference of two Gaussians with one unknown variance (noncentral t)."""
     n_0, n_1 = scores_0.size, scores_1.size
     freedom = n_0 + n_1 - 2
@@ -290,12 +288,12 @@ def _audit_gdp(scores_0: Array, scores_1: Array, confidence: float) -> AuditResu
     return AuditResult("gdp", mu_hat, max(lower, 0.0), max(upper, 0.0), confidence, (n_0, n_1))
 
 
-def _audit_clopper_pearson(scores_0: Array, scores_1: Array, confidence: float) -> AuditResult:
+def _audit_clopper_pearson(scores_0: Floats, scores_1: Floats, confidence: float) -> AuditResult:
     """Choose a threshold on every other run, bound its error rates on the rest."""
     each = (1 + confidence) / 2  # two rates share the risk
     candidates = np.quantile(np.concatenate([scores_0[::2], scores_1[::2]]), np.linspace(0, 1, 201))
 
-    def rates(part_0: Array, part_1: Array, threshold: Array) -> tuple[Array, Array]:
+    def rates(part_0: Floats, part_1: Floats, threshold: Floats) -> tuple[Floats, Floats]:
         wrong = (part_0[:, None] > threshold).sum(axis=0), (part_1[:, None] <= threshold).sum(axis=0)
         upper = worlds.clopper_pearson_upper
         return upper(wrong[0], part_0.size, each), upper(wrong[1], part_1.size, each)
@@ -309,13 +307,13 @@ def _audit_clopper_pearson(scores_0: Array, scores_1: Array, confidence: float) 
     return AuditResult("clopper_pearson", mu_hat, lower, math.inf, confidence, n_runs, limits)
 
 
-def _estimated(scores_0: Array, scores_1: Array, threshold: float) -> float:
+def _estimated(scores_0: Floats, scores_1: Floats, threshold: float) -> float:
     """μ of the errors at a threshold. Half an error is added on each side: no errors at all have a finite μ too."""
     wrong = scores_0 > threshold, scores_1 <= threshold
     return worlds.mu_of_rates(tuple((part.sum() + 0.5) / (part.size + 1) for part in wrong))
 
 
-def _audit_band(scores_0: Array, scores_1: Array, confidence: float) -> AuditResult:
+def _audit_band(scores_0: Floats, scores_1: Floats, confidence: float) -> AuditResult:
     """Limits of both error rates at many thresholds, jointly."""
     rates = worlds.rates_of_band(scores_0, scores_1, confidence)
     best = max(rates, key=worlds.mu_of_rates)
@@ -324,7 +322,7 @@ def _audit_band(scores_0: Array, scores_1: Array, confidence: float) -> AuditRes
     return AuditResult("band", mu_hat, max(0.0, worlds.mu_of_rates(best)), math.inf, confidence, n_runs, best, rates)
 
 
-def _audit_bits(counts_0: Array, counts_1: Array, confidence: float, *, n_queries: int) -> AuditResult:
+def _audit_bits(counts_0: Floats, counts_1: Floats, confidence: float, *, n_queries: int) -> AuditResult:
     """Limits of the probability of one answer, from all answers of all runs."""
     each = (1 + confidence) / 2  # two probabilities share the risk
     n_0, n_1 = counts_0.size * n_queries, counts_1.size * n_queries
@@ -417,7 +415,7 @@ def audit_one_run(
 
 
 def _best_guesses(
-    values: Array, coins: NDArray[np.bool_], numbers: list[int], confidence: float, lower: Callable[..., float]
+    values: Floats, coins: Bools, numbers: list[int], confidence: float, lower: Callable[..., float]
 ) -> tuple[float, int, int]:
     """The largest of the lower bounds by so many guesses, which share the risk; how many, and how many are right."""
     order, found = np.argsort(values, kind="stable"), []
@@ -428,9 +426,7 @@ def _best_guesses(
     return max(found, key=lambda bound: bound[0])
 
 
-def _checked(
-    scores: ArrayLike, included: ArrayLike, delta: float, confidence: float
-) -> tuple[Array, NDArray[np.bool_]]:
+def _checked(scores: ArrayLike, included: ArrayLike, delta: float, confidence: float) -> tuple[Floats, Bools]:
     values, coins = np.asarray(scores, dtype=float), np.asarray(included)
     if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
         raise ValueError(f"scores must be a finite array of shape (n_canaries,). Got shape {values.shape} instead.")
@@ -639,7 +635,7 @@ def _parameter_lower(needed: Needed, m: int, r: int, c: int, risk: float) -> flo
     return low
 
 
-def _refuted(needed: Needed, parameters: Array, m: int, r: int, c: int, risk: float) -> NDArray[np.bool_]:
+def _refuted(needed: Needed, parameters: Floats, m: int, r: int, c: int, risk: float) -> Bools:
     """Whether at least c right guesses of r have a probability below ``risk``, for each parameter.
 
     Write R_j for ``Σ_{l≥j} l p_l / m`` and H_j for ``Σ_{l≥j} (r - l) p_l / m``. The theorem asks that ``H_{j-1} >=

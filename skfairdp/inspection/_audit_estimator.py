@@ -12,19 +12,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from skfairdp import privacy
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Floats
 from skfairdp._utils import column_names, html_table, page, section, write_text
 from skfairdp.inspection import _audit as bounds, _audit_worlds as worlds
 from skfairdp.inspection._audit_worlds import ABSENT, OF_GROUPS, RELATIONS, Canary, Claim, Seen, World, make_world
 from skfairdp.privacy import NeighboringRelation as Relation, rounded_down, rounded_up
 from skfairdp.schema import Schema
-
-Array = NDArray[np.float64]
 
 _ASSUMES = {"counts": "nothing of the noise", "gaussian": "scores that are Gaussian with one variance in both worlds"}
 _LEAST_RUNS = 20
@@ -422,7 +419,7 @@ def _many_runs(
 ) -> dict[str, Any]:
     """Learn a score for each canary, keep the one that tells the worlds apart best, judge it on new runs."""
     look = runner.score or worlds.Observer(runner.world, given, attributes=runner.attributes)
-    tried: list[tuple[float, Canary, Callable[[Sequence[Seen]], Array]]] = []
+    tried: list[tuple[float, Canary, Callable[[Sequence[Seen]], Floats]]] = []
     for canary in given:
         pilot = runner.both(canary, max(_LEAST_RUNS, n_runs // 3), look)
         if runner.score is not None and all(len(seen.numbers) <= 1 for runs in pilot for seen in runs):
@@ -447,7 +444,7 @@ class _GivenScore:
     def __init__(self, pilot: Sequence[Sequence[Seen]]) -> None:
         self.strength = worlds.chance_of_order(*(self(runs) for runs in pilot))
 
-    def __call__(self, runs: Sequence[Seen]) -> Array:
+    def __call__(self, runs: Sequence[Seen]) -> Floats:
         return np.array([np.nan_to_num(float(seen.numbers[0])) if len(seen.numbers) else 0.0 for seen in runs])
 
 
@@ -493,7 +490,7 @@ def _half_of_the_rows(world: World, relation: str) -> list[Canary]:
     return out
 
 
-def _leanings(canaries: Sequence[Canary], world: World, model: Any) -> Array:
+def _leanings(canaries: Sequence[Canary], world: World, model: Any) -> Floats:
     """How far the model leans to the second form of each canary: log-odds of its label, against the first form's."""
     out = np.zeros(len(canaries))
     for sign, form in ((-1.0, "first"), (1.0, "second")):

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import beta as beta_distribution, binom
 from sklearn.base import clone
@@ -20,7 +19,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, RobustScaler, StandardScaler
 
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Floats, Ints
 from skfairdp.privacy import NeighboringRelation, Protects
 
 RELATIONS = tuple(map(str, NeighboringRelation))
@@ -65,11 +64,11 @@ class World:
     """One table: features, labels and groups."""
 
     X: Any
-    y: NDArray[Any]
-    groups: NDArray[Any] | None
+    y: Array
+    groups: Array | None
     ids: "pd.Series[Any] | None" = None
 
-    def rows_with(self, row: int) -> NDArray[np.int64]:
+    def rows_with(self, row: int) -> Ints:
         """The rows of the subject of a row; the row itself where no subjects are protected."""
         return np.array([row]) if self.ids is None else np.flatnonzero(self.ids == self.ids.iloc[row])
 
@@ -88,7 +87,7 @@ class Claim:
 class Seen:
     """What one fit shows: numbers, the shape of everything else as a short text, and its claim."""
 
-    numbers: NDArray[np.float64]
+    numbers: Floats
     signature: str
     claim: Claim = Claim()
 
@@ -142,7 +141,7 @@ def make_world(world: World, placed: Sequence[tuple[int, tuple[Any, ...] | None]
     return World(at[kept], y[kept], None if groups is None else groups[kept], ids)
 
 
-def _numbers(X: Any) -> NDArray[np.float64]:
+def _numbers(X: Any) -> Floats:
     if isinstance(X, pd.DataFrame):
         X = X.select_dtypes("number")
     values = np.asarray(X, dtype=float)
@@ -224,7 +223,7 @@ class Observer:
         self.probes = make_world(World(probes, world.y[: len(probes)], None), placed).X
         self.attributes = attributes
 
-    def __call__(self, model: Any) -> tuple[NDArray[np.float64], str]:
+    def __call__(self, model: Any) -> tuple[Floats, str]:
         way = next((name for name in ("predict_proba", "decision_function", "predict") if hasattr(model, name)), None)
         seen = {"predictions": None if way is None else _as_numbers(getattr(model, way)(self.probes))}
         if self.attributes:
@@ -253,7 +252,7 @@ def _as_numbers(value: Any) -> Any:
 
 def poisoned_queries(
     X: ArrayLike, *, n_queries: int, labels: Sequence[Any], row: int = 0, distance: float = 10.0
-) -> tuple[Canary, NDArray[np.float64]]:
+) -> tuple[Canary, Floats]:
     """Return a canary far from all other records, and queries at its place: the worst case for votes.
 
     An attacker who may put one record into the private rows, and choose the questions, controls the vote of the one
@@ -310,13 +309,12 @@ def poisoned_queries(
     return Canary((place, labels[0]), (place, labels[1]), row, name="poisoned record"), np.tile(place, (n_queries, 1))
 
 
-Array = NDArray[np.float64]
 Rates = tuple[float, float]
 
 _SHARES = 10.0 ** -np.arange(0.3, 6.1, 0.2)  # thresholds of the band: 50 %, 32 %, 20 %, ... of a world lie beyond
 
 
-def clopper_pearson_upper(errors: NDArray[np.int64], n: int, confidence: float) -> Array:
+def clopper_pearson_upper(errors: Ints, n: int, confidence: float) -> Floats:
     """Upper limit of an error rate."""
     return np.where(errors >= n, 1.0, beta_distribution.ppf(confidence, errors + 1, np.maximum(n - errors, 1)))
 
@@ -350,7 +348,7 @@ def largest_refuted(refuted: Callable[[float], bool], *, most: float = math.inf)
 # ---------------------------------------------------------------- real-valued scores
 
 
-def rates_of_band(scores_0: Array, scores_1: Array, confidence: float) -> tuple[Rates, ...]:
+def rates_of_band(scores_0: Floats, scores_1: Floats, confidence: float) -> tuple[Rates, ...]:
     """Upper limits of (false-positive, false-negative) rates at many thresholds, that hold all together.
 
     The thresholds are order statistics, chosen by rank before any score is seen: those that few of world 0 exceed, and
@@ -425,13 +423,13 @@ class LearnedScore:
         if self._model is not None:
             self._model.fit(table[:, self._kept], labels)
 
-    def __call__(self, runs: Sequence[Seen]) -> Array:
+    def __call__(self, runs: Sequence[Seen]) -> Floats:
         """Score runs that were not learned from."""
         if self._model is None:
             return np.zeros(len(runs))
         return _logit(self._model.predict_proba(self._table(runs)[:, self._kept])[:, 1])
 
-    def _table(self, runs: Sequence[Seen]) -> Array:
+    def _table(self, runs: Sequence[Seen]) -> Floats:
         rows = []
         for seen in runs:
             fits = len(seen.numbers) == self._length
@@ -450,11 +448,11 @@ class LearnedScore:
         return models
 
 
-def _logit(probability: Array) -> Array:
+def _logit(probability: Floats) -> Floats:
     p = np.clip(probability, 1e-300, 1 - 1e-16)
     return np.log(p) - np.log1p(-p)
 
 
-def chance_of_order(scores_0: Array, scores_1: Array) -> float:
+def chance_of_order(scores_0: Floats, scores_1: Floats) -> float:
     """That a run of world 1 has the larger score (the area under the curve)."""
     return float(np.mean(scores_0[:, None] < scores_1) + np.mean(scores_0[:, None] == scores_1) / 2)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from skfairdp._typing import Floats, Ints
 from skfairdp.model_selection import utility_in
 from skfairdp.privacy import NeighboringRelation, rounded_up
 
@@ -121,7 +121,7 @@ class Part:
                 first = epsilon
         return levels
 
-    def level_of(self, epsilon: Any) -> NDArray[np.int64]:
+    def level_of(self, epsilon: Any) -> Ints:
         """Which of the levels each ε belongs to."""
         return np.searchsorted(self.levels, np.asarray(epsilon, dtype=float))
 
@@ -213,9 +213,7 @@ def refusal_kind(row: Any) -> str:
     return "alone" if student is None or math.isnan(student) else "top"
 
 
-def staircase_surface(
-    epsilon: NDArray[np.float64], gap: NDArray[np.float64], utility: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def staircase_surface(epsilon: Floats, gap: Floats, utility: Floats) -> tuple[Floats, Floats, Floats]:
     """Bounds on ε and on the gap, and the best utility among the models that meet both (NaN where none does)."""
     most, widest = np.unique(epsilon), np.unique(gap)
     met = (epsilon <= most[:, None, None]) & (gap <= widest[:, None])

@@ -5,9 +5,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Bools, Ints
 from skfairdp._utils import as_groups, encode_labels, group_domain, invalid_parameter, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
 
@@ -90,7 +89,7 @@ def columns_telling_the_group(X: ArrayLike, sensitive_features: ArrayLike, *, th
     return GroupColumns(accuracy, float(np.mean(codes[~learn] == usual)), telling)
 
 
-def _values(column: "pd.Series[Any]") -> NDArray[np.int64]:
+def _values(column: "pd.Series[Any]") -> Ints:
     """Codes of a column's values, those of long numeric columns by quantile."""
     if pd.api.types.is_numeric_dtype(column) and column.nunique() > _BINS:
         ranks = column.rank(method="average", pct=True).fillna(0).to_numpy()
@@ -98,7 +97,7 @@ def _values(column: "pd.Series[Any]") -> NDArray[np.int64]:
     return pd.factorize(column, use_na_sentinel=False)[0].astype(np.int64)
 
 
-def _accuracy(values: NDArray[np.int64], codes: NDArray[np.int64], learn: NDArray[np.bool_], usual: np.intp) -> float:
+def _accuracy(values: Ints, codes: Ints, learn: Bools, usual: np.intp) -> float:
     table = np.zeros((values.max() + 1, codes.max() + 1))
     np.add.at(table, (values[learn], codes[learn]), 1.0)
     guess = np.where(table.sum(1) > 0, table.argmax(1), usual)

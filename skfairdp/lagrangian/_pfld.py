@@ -1,7 +1,7 @@
 """PF-LD: a network held to fairness constraints while the groups of its training rows stay private."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -12,20 +12,20 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._column_tables import scaled_by_public_rows
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
+from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of, read_source
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
-from skfairdp._typing import ArrayLike, Ints, MaybeArray, SubjectLike, Values
+from skfairdp._typing import ArrayLike, Ints, MaybeArray, SubjectLike
 from skfairdp._usefulness import MOST_ROWS, Comparison, constant_meets, may_fall_back, seen, tried_on_parts
-from skfairdp._utils import RandomStateLike, child_seeds, public_generator
+from skfairdp._utils import child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import NOTIONS, FairnessConstraints, RateConstraints, by_position, read_constraints
 from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, dual_settings, settled
 from skfairdp.lagrangian._plan import PRIMALS, GroupModel, NoisyGradients, PFLDPlan, release_asked
-from skfairdp.privacy import PrivacyLedger, Protects
-from skfairdp.schema import Schema, with_schema
+from skfairdp.privacy import Protects
+from skfairdp.schema import with_schema
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,6 +95,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         answers takes .04 before, or as much less as many rows make it need. None is
         ``{"sizes": 0.02, "primal": 0.49, "dual": 0.49}`` for a group model and
         ``{"sizes": 0.02, "primal": 0.78, "dual": 0.2}`` for noisy gradients.
+    average_last : float, default=0.25
+        Share of the last iterates whose average is kept.
     net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch.NeuralNetClassifier, default="mlp"
         The network and how it is trained. "mlp" has 64 tanh units, "additive" none, "cnn" two convolutions, "resnet"
         two residual blocks; ``mlp(...)``, ``cnn(...)`` and ``resnet(...)`` of this module set their sizes. A module
@@ -109,8 +111,6 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         never run. Dropout acts on the loss; releases are formed without it. "mlp", and any other sequence of linear
         layers with tanh or ReLU between them, is trained several times as fast as other modules (on the CPU, by Adam,
         with a group model).
-    average_last : float, default=0.25
-        Share of the last iterates whose average is kept.
     {public_classes, groups, sensitive_columns, schema, random_state, noise_seed, ledger, verbose}
 
     Attributes
@@ -158,8 +158,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     sensitive attribute 1.0
     """
 
-    epsilon: float | None = 1.0
-    delta: float = 1e-5
+    epsilon: float | None = 1.0  # type: ignore[assignment]
     constraints: Any = "demographic_parity"
     gamma: float | None = None
     lam_max: float = 5.0
@@ -168,26 +167,16 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     violations: str = "predictions"
     primal: str | GroupModel | NoisyGradients = "group_model"
     budget_split: Mapping[str, float] | None = None
-    net: Any = "mlp"
     average_last: float = 0.25
+    net: Any = "mlp"
     classes: MaybeArray = None
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **FIT_CONSTRAINTS,
         "epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
-        "constraints": [object],
-        "gamma": [Interval(Real, 0, 1, closed="both"), None],
         **DUAL,
         "primal": [object],
         "budget_split": [object],
-        "net": [object],
     }
     _shorthands: ClassVar[dict[str, Any]] = {"primal": PRIMALS}
     # There are no public rows.

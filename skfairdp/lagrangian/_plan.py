@@ -22,7 +22,6 @@ from skfairdp._typing import Floats, Ints
 from skfairdp._utils import BLAS, fit_softmax
 from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessConstraints
-from skfairdp.privacy import NoiseSource
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -150,7 +149,7 @@ class PFLDPlan:
 
     # ------------------------------------------------------------------ releases
 
-    def release_counts(self, groups: Ints, cells: Ints, n_cells: int, source: NoiseSource) -> Floats:
+    def release_counts(self, groups: Ints, cells: Ints, n_cells: int, source: privacy.NoiseSource) -> Floats:
         """Noisy sizes of the groups in every cell, shape (n_groups, n_cells), kept so far away from 0 that
         what divides by them stays bounded however small the group. The sizes of the cells are public."""
         member = np.zeros((len(cells), n_cells))
@@ -160,7 +159,7 @@ class PFLDPlan:
         least = np.minimum(max(1.0, 2 * self.count_noise), np.maximum(sizes, 1.0) / (2 * self.n_groups))
         return np.clip(counts, least, np.maximum(sizes - (self.n_groups - 1) * least, least))
 
-    def release_gradient(self, gradient: Floats, radius: float, source: NoiseSource) -> Floats:
+    def release_gradient(self, gradient: Floats, radius: float, source: privacy.NoiseSource) -> Floats:
         """A noisy copy of a sum to which each row contributes at most ``radius``, centred; no noise where that is 0."""
         noise = self.primal_noise(radius)
         if noise == 0:
@@ -170,13 +169,13 @@ class PFLDPlan:
             gradient, source
         )
 
-    def release_moments(self, features: Floats, groups: Ints, source: NoiseSource) -> Floats:
+    def release_moments(self, features: Floats, groups: Ints, source: privacy.NoiseSource) -> Floats:
         """Noisy sums of public features, which are rounded in their place, over each group: (n_groups, n_features)."""
         features = _exactly_summable(features)
         return self._release(features, groups, features.sum(0), self.sigma_primal, _longest_row(features), source)
 
     def release_violations(
-        self, values: Floats, cells: Ints, n_cells: int, groups: Ints, source: NoiseSource
+        self, values: Floats, cells: Ints, n_cells: int, groups: Ints, source: privacy.NoiseSource
     ) -> Floats:
         """Noisy sums of what each row says beyond the mean of its cell."""
         n, k = values.shape
@@ -194,7 +193,7 @@ class PFLDPlan:
         used[cells, np.arange(k)] = True
         return released.reshape(-1, n_cells, k) * bounds * used
 
-    def release_answers(self, groups: Ints, y: Ints, answers: Ints, source: NoiseSource) -> Judgement:
+    def release_answers(self, groups: Ints, y: Ints, answers: Ints, source: privacy.NoiseSource) -> Judgement:
         """What the network that is returned does to the groups, by a noisy table of its answers."""
         counts = self.judge.counts(groups, y, answers)
         if not self.is_private:
@@ -202,7 +201,7 @@ class PFLDPlan:
         return self.judge.release(counts, source)
 
     def _release(
-        self, values: Floats, groups: Ints, total: Floats, sigma: float, longest: float, source: NoiseSource
+        self, values: Floats, groups: Ints, total: Floats, sigma: float, longest: float, source: privacy.NoiseSource
     ) -> Floats:
         """Noisy sums of rows, of this length at most, over each group, made to add up to their public total."""
         noise, moved = sigma * self._moved * longest, self._moved * longest
@@ -217,7 +216,7 @@ class PFLDPlan:
 
 
 def release_asked(
-    plan: PFLDPlan, constraints: FairnessConstraints, groups: Ints, source: NoiseSource, scores: Floats
+    plan: PFLDPlan, constraints: FairnessConstraints, groups: Ints, source: privacy.NoiseSource, scores: Floats
 ) -> Floats:
     """The violations as multipliers ask for them: those of each score once, whatever is asked of it."""
     first, place = constraints.unique_columns
@@ -340,7 +339,7 @@ class PublicFeatures:
 
 @BLAS.wrap(limits=1)
 def group_coefficients(
-    features: Floats, weights: Floats, n_free: int, groups: Ints, plan: PFLDPlan, source: NoiseSource
+    features: Floats, weights: Floats, n_free: int, groups: Ints, plan: PFLDPlan, source: privacy.NoiseSource
 ) -> Floats:
     """Release the moments and return what a linear model of the groups makes of them, shape (n_groups, n_features).
 
@@ -392,7 +391,7 @@ def _fit(weights: Floats, features: Floats, moments: Floats, ridge: Floats, star
 
 #: A kind of primal release for certain rows, all of which is public; it alone is given the groups, and gives what
 #: :func:`train_lagrangian` follows, ``membership`` or ``gradient``.
-PrimalRelease = Callable[[Ints, NoiseSource], dict[str, Any]]
+PrimalRelease = Callable[[Ints, privacy.NoiseSource], dict[str, Any]]
 
 
 @dataclass(eq=False, repr=False)
@@ -456,7 +455,7 @@ class GroupModel(BaseEstimator):
         described = PublicFeatures(X, y if chosen is None else y[chosen], n_classes, self.n_features, seed, which)
         of_rows = described.features, described.weights, n_classes
 
-        def release(groups: Ints, noise: NoiseSource) -> dict[str, Any]:
+        def release(groups: Ints, noise: privacy.NoiseSource) -> dict[str, Any]:
             if chosen is None:
                 return {"membership": estimate_groups(*of_rows, groups, plan, noise)}
             coefficients = group_coefficients(*of_rows, groups[chosen], plan, noise)
@@ -525,7 +524,7 @@ class NoisyGradients(BaseEstimator):
         chosen: Ints | None,
         **_: Any,
     ) -> PrimalRelease:
-        def release(groups: Ints, noise: NoiseSource) -> dict[str, Any]:
+        def release(groups: Ints, noise: privacy.NoiseSource) -> dict[str, Any]:
             from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
 
             gradient = ConstraintGradient.of(

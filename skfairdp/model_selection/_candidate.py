@@ -15,14 +15,13 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object, process_routing
 
-from skfairdp import privacy
 from skfairdp._estimator import steps_fitted_on_private_rows
 from skfairdp._inputs import amounts_of
 from skfairdp._rows import RowSource, SubjectRows, Subjects, opened
 from skfairdp._utils import PRIVATE_ERRORS, warn_caller
 from skfairdp._utils._sklearn import take_rows
 from skfairdp.exceptions import PrivacyLeakWarning
-from skfairdp.privacy import UNCHARGED, LedgerEntry, PrivacySpent, ledger_in_use
+from skfairdp.privacy import UNCHARGED, LedgerEntry, PrivacySpent, ledger_in_use, refuse_ledger_of_seed
 from skfairdp.schema import RawTable
 
 
@@ -165,9 +164,7 @@ class Candidate:
             )
         self.estimator, self.name, self.prefix = estimator, names[0], names[0].removesuffix("ledger")
         self._check_fits_once(owner)
-        privacy.refuse_ledger_of_seed(
-            f"The estimator of {owner}", self.parameter("noise_seed"), self.parameter("ledger")
-        )
+        refuse_ledger_of_seed(f"The estimator of {owner}", self.parameter("noise_seed"), self.parameter("ledger"))
         params, changes = estimator.get_params(deep=True), {}
         if self.has("random_state") and self.parameter("random_state") is None:
             changes[self.prefix + "random_state"] = seed

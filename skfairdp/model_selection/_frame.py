@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skfairdp import privacy
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import ArrayLike, Bools, Floats
 from skfairdp._utils import invalid_parameter
 from skfairdp.privacy import DpEvent, LedgerEntry, NeighboringRelation, PrivacyLedger, PrivacySpent, Protects
 
@@ -65,7 +64,7 @@ def mark_non_dominated(frame: pd.DataFrame, references: Sequence[Mapping[str, An
     return marks
 
 
-def beaten_by(baseline: float | NDArray[np.float64], part: pd.DataFrame) -> NDArray[np.bool_]:
+def beaten_by(baseline: float | Floats, part: pd.DataFrame) -> Bools:
     """Rows that are no better than one answer for everybody, which answers every row and has no gap."""
     worse, found = (part["disparity"] > 0) | (part["coverage"] < 1), part[utility_in(part)]
     return np.asarray((found < baseline) | ((found == baseline) & worse))
@@ -305,7 +304,7 @@ def expression(estimator: Any) -> str:
     return f"{type(estimator).__name__}({inside})"
 
 
-def pareto_frontier(points: ArrayLike, minimize: bool | Sequence[bool] = True) -> NDArray[np.bool_]:
+def pareto_frontier(points: ArrayLike, minimize: bool | Sequence[bool] = True) -> Bools:
     """Mark the points that no other point dominates.
 
     A point dominates another one where it is at least as good in every objective and better in one
@@ -395,14 +394,14 @@ def hypervolume(points: ArrayLike, reference: ArrayLike, minimize: bool | Sequen
     return float(_volume(gains[_non_dominated(-gains)])) if len(gains) else 0.0
 
 
-def _signs(minimize: bool | Sequence[bool], n_objectives: int, *, owner: str) -> NDArray[np.float64]:
+def _signs(minimize: bool | Sequence[bool], n_objectives: int, *, owner: str) -> Floats:
     flags = np.asarray(minimize)
     if flags.dtype != bool or flags.shape not in ((), (n_objectives,)):
         raise invalid_parameter("minimize", owner, f"a bool, or {n_objectives} bools, one for each objective", minimize)
     return np.where(np.broadcast_to(flags, (n_objectives,)), 1.0, -1.0)
 
 
-def _losses(points: ArrayLike, minimize: bool | Sequence[bool], *, owner: str) -> NDArray[np.float64]:
+def _losses(points: ArrayLike, minimize: bool | Sequence[bool], *, owner: str) -> Floats:
     table = np.asarray(points, dtype=float)
     if table.ndim != 2:
         raise ValueError(
@@ -412,7 +411,7 @@ def _losses(points: ArrayLike, minimize: bool | Sequence[bool], *, owner: str) -
     return table * _signs(minimize, table.shape[1], owner=owner)
 
 
-def _non_dominated(losses: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _non_dominated(losses: Floats) -> Bools:
     """Mask of the non-dominated rows of a table without NaN and with at least one column."""
     if losses.shape[1] == 1:
         return losses[:, 0] == losses.min()
@@ -439,7 +438,7 @@ def _non_dominated(losses: NDArray[np.float64]) -> NDArray[np.bool_]:
     return keep
 
 
-def _volume(gains: NDArray[np.float64]) -> float:
+def _volume(gains: Floats) -> float:
     """Volume of the union of the boxes [0, gain]; no box lies inside another one unless they are equal."""
     if gains.shape[1] == 1:
         return float(gains.max())

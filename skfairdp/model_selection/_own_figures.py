@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from skfairdp._row_wise import public_row, row_wise_amounts, row_wise_predictions
+from skfairdp._typing import Array, Floats, Ints
 from skfairdp.fairness import largest_disparity, parity_bound
 from skfairdp.generative import SyntheticDataClassifier, SyntheticDataRegressor
 from skfairdp.model_selection._amount_scores import AmountTable
@@ -54,7 +54,7 @@ class LabelFigures(_Figures):
         mu = self.mu / math.sqrt(self.n_tables)
         return GaussianMechanism(math.sqrt(2.0) / mu, sensitivity=math.sqrt(2.0), relation=self.relation)
 
-    def codes(self, rows: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def codes(self, rows: pd.DataFrame) -> tuple[Ints, Ints]:
         """Group and class of each row, as positions in the schema; what it does not list comes after all of them."""
         numbers = self.schema.numbers(rows)
         groups, labels = _groups_of(self.schema, numbers), numbers[str(self.schema.label)]
@@ -62,7 +62,7 @@ class LabelFigures(_Figures):
         return groups, np.where(np.isnan(labels), n_classes, np.nan_to_num(labels)).astype(np.int64)
 
     def release(
-        self, model: Any, rows: pd.DataFrame, truth: tuple[NDArray[np.int64], NDArray[Any]], noise: NoiseSource
+        self, model: Any, rows: pd.DataFrame, truth: tuple[Ints, Array], noise: NoiseSource
     ) -> dict[str, float]:
         """Accuracy and gap, from one noisy table. Groups that the noise hides are left out of the gap.
 
@@ -130,16 +130,14 @@ class AmountFigures(_Figures):
         """Of one vector of sums."""
         return self.table.mechanism
 
-    def codes(self, rows: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def codes(self, rows: pd.DataFrame) -> tuple[Ints, Floats]:
         """Group of each row, as a position in the schema, and its amount, the middle where there is none."""
         numbers, label = self.schema.numbers(rows), self.schema.amounts
         assert label is not None
         amounts = numbers[str(self.schema.label)]
         return _groups_of(self.schema, numbers), np.where(np.isnan(amounts), (label.low + label.high) / 2, amounts)
 
-    def release(
-        self, model: Any, rows: pd.DataFrame, truth: tuple[NDArray[np.int64], NDArray[Any]], noise: NoiseSource
-    ) -> dict[str, Any]:
+    def release(self, model: Any, rows: pd.DataFrame, truth: tuple[Ints, Array], noise: NoiseSource) -> dict[str, Any]:
         """R² and gap, from one vector of noisy sums. Groups that the noise hides are left out of the gap."""
         groups, amounts = truth
         predicted = row_wise_amounts(model, rows, None, places=np.arange(len(rows)))
@@ -160,7 +158,7 @@ class AmountFigures(_Figures):
         return 0.0
 
 
-def _groups_of(schema: Schema, numbers: Any) -> NDArray[np.int64]:
+def _groups_of(schema: Schema, numbers: Any) -> Ints:
     """Group of each row, as a position in the schema; what it does not list comes after all of them."""
     sizes = [len(getattr(schema.columns[name], "values", (False, True))) for name in schema.groups]
     read = np.stack([numbers[name] for name in schema.groups])

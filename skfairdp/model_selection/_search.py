@@ -8,8 +8,6 @@ from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from sklearn.base import MetaEstimatorMixin, clone, is_regressor
 from sklearn.exceptions import NotFittedError
@@ -19,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 
 from skfairdp import privacy
 from skfairdp._docs import shared_docs
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Floats
 from skfairdp._utils import NamedEstimator, PublicData, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval
 from skfairdp.generative import PFGuardGenerator
@@ -294,7 +292,7 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
         return self.privacy_.epsilon
 
     @property
-    def classes_(self) -> NDArray[Any]:
+    def classes_(self) -> Array:
         """Class labels of the winner."""
         return self._winner().classes_
 
@@ -309,7 +307,7 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
     @available_if(_winner_has("predict"))
     def predict(
         self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None, exposure: ArrayLike | None = None
-    ) -> NDArray[Any]:
+    ) -> Array:
         """Predictions of the winner.
 
         Parameters
@@ -328,7 +326,7 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
         return self._answer("predict", X, sensitive_features=sensitive_features, exposure=exposure)
 
     @available_if(_winner_has("predict_proba"))
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: ArrayLike) -> Floats:
         """Class probabilities of the winner.
 
         {predicts_proba}

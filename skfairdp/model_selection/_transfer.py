@@ -11,7 +11,6 @@ from scipy.stats import spearmanr
 from sklearn.frozen import FrozenEstimator
 
 from skfairdp import _utils
-from skfairdp._utils import PublicData, warn_caller
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.fairness import largest_disparity, parity_bound, tally
 from skfairdp.model_selection import _frame
@@ -189,7 +188,7 @@ class EvaluationSet:
             if labels is not None:
                 _utils.hits(self.y[:1], np.ravel(np.asarray(labels, dtype=object))[:1], self.owner)
 
-    def measure(self, student: Any, public: PublicData | None, gamma: float | None) -> dict[str, float]:
+    def measure(self, student: Any, public: _utils.PublicData | None, gamma: float | None) -> dict[str, float]:
         """Accuracy and disparity of the answered rows, and their share; with IDP3 where gamma is given."""
         if gamma is None:
             predicted = student.predict(self.X)
@@ -286,7 +285,7 @@ def measure_estimators(estimators: Any, X: Any, y: Any, *, sensitive_features: A
     for name, estimator in estimators.items():
         account = Account.of(estimator)
         if account.found and account.unseen:
-            warn_caller(account.warning("measure_estimators"), PrivacyLeakWarning)
+            _utils.warn_caller(account.warning("measure_estimators"), PrivacyLeakWarning)
         if (privacy := account.total()) is None:
             raise ValueError(
                 f"measure_estimators cannot include {name!r}: it has no privacy_, so what it protects is unknown. "

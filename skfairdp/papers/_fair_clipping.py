@@ -1,6 +1,5 @@
 """Three earlier ways to fairer DP-SGD, each with the sensitivity it has: weights, bounds by group, global scaling."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,14 +10,14 @@ from sklearn.base import BaseEstimator
 from skfairdp import privacy
 from skfairdp._column_tables import Scaling
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier, as_part
+from skfairdp._estimator import PrivateClassifier, as_part
 from skfairdp._inputs import TrainingData, read_training, subject_given
 from skfairdp._network_classifier import NetworkPredictions
-from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike, Values
-from skfairdp._utils import RandomStateLike, child_seeds, public_generator
+from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike
+from skfairdp._utils import child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
 from skfairdp.gradient import DPSGDPlan, MajorityBaselineTest, beside as _beside
-from skfairdp.schema import Schema, with_schema
+from skfairdp.schema import with_schema
 
 if TYPE_CHECKING:
     from skfairdp._networks import ClippingRule
@@ -217,9 +216,9 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
 
     Parameters
     ----------
+    {epsilon, delta}
     method : {"reweight", "dpsgd_f", "global_adapt"}, Reweighting, DPSGDF or GlobalAdapt, default="reweight"
         Weights by group, clipping bounds by group, or one scale for all.
-    {epsilon, delta}
     count_share : float, default=0.05
         Share of the budget (of μ²) for counts; in (0, 1).
     net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch.NeuralNetClassifier, default="mlp"
@@ -268,28 +267,18 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
     """
 
     method: str | Reweighting | DPSGDF | GlobalAdapt = "reweight"
-    epsilon: float = 1.0
-    delta: float = 1e-5
     count_share: float = 0.05
     net: Any = "mlp"
     public_n_rows: int | None = None
     max_grad_norm: float = 1.0
     classes: MaybeArray = None
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: privacy.PrivacyLedger | None = None
     verbose: int = 0
 
     __metadata_request__fit = {"subject": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **FIT_CONSTRAINTS,
         "method": "no_validation",  # _as_method says what is wrong
         "count_share": [Interval(Real, 0, 1, closed="neither")],
-        "net": "no_validation",  # and as_net
         "public_n_rows": [Interval(Integral, 1, 2**31 - 1, closed="both"), None],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither")],
     }

@@ -1,26 +1,22 @@
 """FairPATE: private aggregation that releases no label that would break demographic parity."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import Any, ClassVar
 
 import joblib
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from skfairdp import fairness
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
+from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import PublicRows, TrainingData, read_any_training
 from skfairdp._judge import Judge, Judgement, set_judgement, tightened
 from skfairdp._row_wise import NO_CLASS, row_wise_predictions
 from skfairdp._rows import opened
 from skfairdp._tables import SyntheticRows, table_of
-from skfairdp._typing import ArrayLike
-from skfairdp._utils import PublicData, RandomStateLike, public_generator, warn_caller
-from skfairdp._utils._sklearn import Interval
+from skfairdp._typing import ArrayLike, Ints
+from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.pate import _student_training as training
 from skfairdp.pate._constrained_student import ConstrainedStudent
@@ -30,10 +26,9 @@ from skfairdp.pate._query_plan import VOTINGS, ask_teachers, check_learners, che
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._usefulness import fall_back_to_majority, warn_of_gaps
 from skfairdp.pate._votes import UNANSWERED, SoftVoting
-from skfairdp.privacy import NoiseSource, PrivacyLedger, carrying
-from skfairdp.schema import Schema, with_schema
+from skfairdp.privacy import NoiseSource, carrying
+from skfairdp.schema import with_schema
 
-Codes = NDArray[np.int64]
 #: Public rows up to which a student is judged by those that it was not taught: that takes five students more.
 _MOST_LEFT_OUT = 20_000
 
@@ -154,8 +149,6 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     2.0
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
     gamma: float | None = 0.05
     constraints: Any = None
     gate: str | training.VoteGate | None = "votes"
@@ -164,22 +157,13 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     student: Any = None
     voting: Any = "soft"
     classes: ArrayLike | None = None
-    groups: Sequence[Any] | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
     public_data: PublicData | SyntheticRows | None = None
     memory: str | joblib.Memory | None = None
     n_jobs: int | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **FIT_CONSTRAINTS,
         **PATEClassifier._parameter_constraints,
-        "gamma": [Interval(Real, 0, 1, closed="both"), None],
-        "constraints": "no_validation",  # _check says what is wrong
         "gate": "no_validation",
     }
     _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS, "gate": training.GATES}
@@ -293,7 +277,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             self._set_gap_attributes(lessons.public, lessons.groups, labels, seen)
         return self
 
-    def _set_gap_attributes(self, public: Any, groups: Codes, labels: Codes, seen: Judgement | None) -> None:
+    def _set_gap_attributes(self, public: Any, groups: Ints, labels: Ints, seen: Judgement | None) -> None:
         """Set what is known of parity: of the labels of the queries, whose groups are given, and of the student."""
         answered, n_classes = labels != UNANSWERED, len(self.classes_)
         disparity = self._held_to(n_classes)[1]
@@ -454,7 +438,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         student = self._given_student
         return isinstance(student, ConstrainedStudent) and student.looks_at_labels
 
-    def _open_gate(self, domain: Any, n_classes: int, counts: Codes | None = None) -> fairness.FairnessGate:
+    def _open_gate(self, domain: Any, n_classes: int, counts: Ints | None = None) -> fairness.FairnessGate:
         gate: training.VoteGate = self._parts()["gate"]
         gamma, disparity = self._held_to(n_classes)
         return fairness.FairnessGate(
@@ -462,7 +446,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             gate=gate.rule, counts=counts,
         )  # fmt: skip
 
-    def _labels(self, lessons: training.StudentTrainingSet) -> Codes:
+    def _labels(self, lessons: training.StudentTrainingSet) -> Ints:
         """The label of each query, withdrawn, in order, where it would break parity: post-processing."""
         labels = lessons.labels(self._parts()["voting"])
         if not self._gated or self._gates_votes:
@@ -472,7 +456,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         kept[np.flatnonzero(answered)[~gate.run(lessons.groups[answered], labels[answered])]] = UNANSWERED
         return kept
 
-    def _teach(self, lessons: training.StudentTrainingSet, labels: Codes | None = None) -> Any:
+    def _teach(self, lessons: training.StudentTrainingSet, labels: Ints | None = None) -> Any:
         """The student that learns from the labels, or from the shares that they follow."""
         labels = self._labels(lessons) if labels is None else labels
         gate = self._parts()["gate"] if self._gated else None

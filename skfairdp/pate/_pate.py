@@ -7,19 +7,19 @@ import joblib
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
+from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training
 from skfairdp._tables import SyntheticRows
 from skfairdp._typing import ArrayLike
-from skfairdp._utils import PublicData, RandomStateLike, public_generator
-from skfairdp._utils._sklearn import N_JOBS, HasMethods, Interval, Learning, StrOptions
+from skfairdp._utils import PublicData, public_generator
+from skfairdp._utils._sklearn import HasMethods, Interval, Learning, StrOptions
 from skfairdp.pate import _student_training as training
 from skfairdp.pate._query_plan import VOTINGS, ask_teachers, check_learners, check_student, plan_votes
 from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._usefulness import fall_back_to_majority
 from skfairdp.pate._votes import SoftVoting
-from skfairdp.privacy import PrivacyLedger, carrying
-from skfairdp.schema import Schema, with_schema
+from skfairdp.privacy import carrying
+from skfairdp.schema import with_schema
 
 
 @shared_docs
@@ -84,24 +84,19 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     2.0
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-5
     n_teachers: int | str = "auto"
     teacher: Any = None
     student: Any = None
     voting: Any = "soft"
     classes: ArrayLike | None = None
-    schema: Schema | None = None
+    groups: ClassVar[None] = None  # type: ignore[misc]  # it reads none
+    sensitive_columns: ClassVar[None] = None  # type: ignore[misc]
     public_data: PublicData | SyntheticRows | None = None
     memory: str | joblib.Memory | None = None
     n_jobs: int | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{name: kinds for name, kinds in FIT_CONSTRAINTS.items() if name not in ("groups", "sensitive_columns")},
         "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "voting": "no_validation",
         "teacher": "no_validation",
@@ -111,7 +106,6 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         ],
         "public_data": [PublicData, SyntheticRows, None],
         "memory": [str, HasMethods(["cache"]), None],
-        "n_jobs": N_JOBS,
     }
     _shorthands: ClassVar[dict[str, Any]] = {"voting": VOTINGS}
     # No groups: its fit takes none, so nothing may be routed there.

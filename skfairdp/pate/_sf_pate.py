@@ -1,25 +1,23 @@
 """SF-PATE: fairness carried through an ensemble while the groups of its training rows stay private."""
 
-from collections.abc import Sequence
 from dataclasses import field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp._docs import shared_docs
-from skfairdp._estimator import FIT_CONSTRAINTS, PrivateClassifier
+from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import read_any_training, read_public_rows_of
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner, set_judgement, tightened
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks, rehearse_student, seeded_predictions
-from skfairdp._typing import ArrayLike, MaybeArray, SubjectLike, Values
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike
 from skfairdp._usefulness import Comparison, VoteForecast, constant_meets, may_fall_back, seen, tried
-from skfairdp._utils import RandomStateLike, public_generator, silence, warn_caller
-from skfairdp._utils._sklearn import A_LEARNER, N_JOBS, Interval, StrOptions
+from skfairdp._utils import public_generator, silence, warn_caller
+from skfairdp._utils._sklearn import A_LEARNER, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, in_codes
@@ -29,8 +27,8 @@ from skfairdp.pate._sfpate_student import Released, fair_student, plain_student
 from skfairdp.pate._student_training import ConstantStudent, LearnsFromVotes, note_votes_are_released
 from skfairdp.pate._usefulness import FairForecast
 from skfairdp.pate._votes import NOTHING, GNMaxVoting, SoftVoting, VotePlan
-from skfairdp.privacy import NoiseSource, PrivacyLedger, Protects, carrying, compose
-from skfairdp.schema import Schema, with_schema
+from skfairdp.privacy import NoiseSource, Protects, carrying, compose
+from skfairdp.schema import with_schema
 
 STUDENT_ROWS = 200
 PROXIMAL_WEIGHT = 1e-3
@@ -64,10 +62,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     Parameters
     ----------
+    {epsilon, delta}
     variant : {"student", "teacher"}, GroupTeachers or FairTeachers, default="student"
         Who is fair: "student" is :class:`GroupTeachers`, which has the parameter ``teacher``, "teacher" is
         :class:`FairTeachers`, which has ``student``.
-    {epsilon, delta}
     constraints : str, fairlearn moment, RateParity, RateBound, list of them or None, default=None
         Of the built-in fair learner: "demographic_parity" (same predictions; also for None), "equalized_odds" (same
         predictions within each true class), "true_positive_rate_parity" or "equal_opportunity",
@@ -102,10 +100,10 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     n_teachers : int or "auto", default="auto"
         Number of disjoint parts. "auto" balances the noise of the votes against what a part can learn, as in
         :class:`PATEClassifier`.
-    {public_classes, groups, sensitive_columns}
+    {public_classes, groups, sensitive_columns, schema}
     n_jobs : int, default=None
         Processes that train teachers which are not batched (through joblib, and so dask or ray).
-    {schema, random_state, noise_seed, ledger, verbose}
+    {random_state, noise_seed, ledger, verbose}
 
     Attributes
     ----------
@@ -165,8 +163,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     """
 
     variant: Any = "student"
-    epsilon: float = 1.0
-    delta: float = 1e-5
     constraints: Any = None
     gamma: float | None = None
     fair_estimator: Any = None
@@ -174,27 +170,17 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     proximal_weight: float | None = None
     n_teachers: int | str = "auto"
     classes: MaybeArray = None
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
     n_jobs: int | None = None
-    schema: Schema | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **FIT_CONSTRAINTS,
         "variant": "no_validation",
-        "constraints": "no_validation",
-        "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "fair_estimator": [A_LEARNER, None],
         "voting": "no_validation",
         "proximal_weight": [Interval(Real, 0, None, closed="left"), None],
         "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "n_jobs": N_JOBS,
     }
-    groups_: NDArray[Any] = field(init=False)
+    groups_: Array = field(init=False)
     _released: Released = field(init=False)
     _student_seed: int = field(init=False)
 
@@ -419,12 +405,12 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         if not may_fall_back(released.y) or any(as_perceptron(learner) is None for learner in others):
             return None
 
-        def answers(learned: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.int64]:
+        def answers(learned: Ints, asked: Ints) -> Ints:
             return self._codes_of(self._student(released.part(learned)), released.X[asked])
 
         return tried(released.y, answers, self._student_seed)
 
-    def _codes_of(self, student: Any, X: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _codes_of(self, student: Any, X: Floats) -> Ints:
         """Classes of rows that are standardised."""
         rows = X * self._released.scale + self._released.center
         return np.asarray(seeded_predictions(student, rows, self._student_seed), dtype=np.int64)

@@ -17,7 +17,6 @@ from skfairdp._usefulness import VoteForecast
 from skfairdp._utils import progress_bar
 from skfairdp._utils._sklearn import Interval, StrOptions
 from skfairdp.fairness import FairnessGate
-from skfairdp.privacy import NoiseSource
 
 BitAndMaximum = tuple[privacy.NoisyThreshold, privacy.GNMax]
 UNANSWERED = -1
@@ -180,7 +179,7 @@ class Voting(BaseEstimator):
         self,
         votes: NDArray[Any],
         plan: VotePlan,
-        noise: NoiseSource,
+        noise: privacy.NoiseSource,
         *,
         gate: FairnessGate | None = None,
         groups: NDArray[np.int64] | None = None,
@@ -235,7 +234,7 @@ class Voting(BaseEstimator):
 
         return at(privacy.calibrate_noise(cost, asked.epsilon, asked.delta, guess=guess))
 
-    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, **how: Any) -> ReleasedVotes:
+    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: privacy.NoiseSource, **how: Any) -> ReleasedVotes:
         raise NotImplementedError
 
 
@@ -279,7 +278,7 @@ class SoftVoting(Voting):
         event, releases = privacy.repeat(histogram.event, times), (f"{times} noisy vote histograms",)
         return VotePlan(event, asked.relation, releases, times, asked.n_teachers, histogram=histogram)
 
-    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, **how: Any) -> ReleasedVotes:
+    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: privacy.NoiseSource, **how: Any) -> ReleasedVotes:
         """All shares at once."""
         n_teachers = plan.histogram.n_teachers
         return ReleasedVotes(None, plan.histogram.release(votes, noise) / n_teachers, plan.sigma / n_teachers)
@@ -329,7 +328,7 @@ class GNMaxVoting(Voting):
         event, releases = privacy.repeat(maximum.event, times), (f"{times} noisy maxima",)
         return VotePlan(event, asked.relation, releases, times, asked.n_teachers, maximum=maximum, n_maxima=times)
 
-    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, **how: Any) -> ReleasedVotes:
+    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: privacy.NoiseSource, **how: Any) -> ReleasedVotes:
         """The winners one by one."""
         labels = np.full(len(votes), UNANSWERED, dtype=np.int64)
         for i in progress_bar(range(len(votes)), desc="voting", verbose=how["verbose"]):
@@ -455,7 +454,7 @@ class ConfidentVoting(Voting):
         releases = (f"{n_queries} thresholds", f"at most {n_maxima} noisy maxima")
         return plan(event=declared(factor), releases=releases, bit=bit, maximum=maximum, n_maxima=n_maxima)
 
-    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: NoiseSource, **how: Any) -> ReleasedVotes:
+    def _release(self, votes: NDArray[Any], plan: VotePlan, noise: privacy.NoiseSource, **how: Any) -> ReleasedVotes:
         """Ask query by query, as far as the plan pays."""
         labels = np.full(len(votes), UNANSWERED, dtype=np.int64)
         budget, everything = Budget(plan), np.ones(votes.shape[1], dtype=bool)

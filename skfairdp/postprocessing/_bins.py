@@ -8,10 +8,10 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logit, softmax
 
-from skfairdp._transport import table_for
+from skfairdp._transport import TablesOfScores
 from skfairdp._typing import Bools, Codes, Floats, Ints
 from skfairdp.fairness import RateConstraints, RateParity, gaps_of
-from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, PoissonSample, compose
+from skfairdp.privacy import DpEvent, GaussianMechanism, NoiseSource, PoissonSample, compose
 
 GRID = 128  # cells of equal width
 MOST_BINS = 32
@@ -28,16 +28,9 @@ ROWS_BY_KIND = 5.0  # where kinds of rows divide each bin again: what a smooth t
 
 
 @dataclass(frozen=True)
-class RowsAside:
+class RowsAside(TablesOfScores):
     """A plan whose look is at rows that taught nothing, and where a group may be guessed beside sizes of all."""
 
-    n_rows: int
-    n_groups: int
-    epsilon: float
-    delta: float
-    relation: NeighboringRelation
-    rows_of: str = ""
-    share: float = 1.0
     n_kinds: int = 1
     guess: Any = None
     #: One row in so many is looked at.
@@ -45,9 +38,6 @@ class RowsAside:
     #: How clearly a row's features speak for a group is told in up to so many ranges, while each leaves enough bins.
     ranges: ClassVar[tuple[int, ...]] = (4, 3, 2)
     enough_bins: ClassVar[int] = 4
-
-    def _of(self, share: float) -> GaussianMechanism:
-        return table_for(share * self.share, self.epsilon, self.delta, self.relation)
 
     @property
     def event(self) -> DpEvent:

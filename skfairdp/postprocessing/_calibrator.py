@@ -1,6 +1,5 @@
 """Public-data calibration: a fitted classifier's gap between groups, lowered on public rows."""
 
-from collections.abc import Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Integral, Real
@@ -27,7 +26,7 @@ from skfairdp.postprocessing import _constrained as constrained, _inputs as inpu
 from skfairdp.postprocessing._bins import words_of_noise
 from skfairdp.postprocessing._thresholding import CalibrationRows, FineTuning, Thresholds, TradeOff
 from skfairdp.privacy import Account, StatesPrivacy, composed, held_by
-from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaEncoder, with_schema
+from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, SchemaEncoder, with_schema
 
 _OWNER = "FairnessCalibrator"
 Method = FineTuning | Thresholds
@@ -192,9 +191,6 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
     gap_weight: float | None = None
     gamma: float | None = None
     disparity: str = "others"
-    groups: Sequence[Hashable] | None = None
-    sensitive_columns: Sequence[str | int] | str | int | None = None
-    schema: Schema | None = None
     public_data: _utils.PublicData | None = None
 
     # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.

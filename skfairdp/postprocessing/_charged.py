@@ -1,8 +1,7 @@
 """What post-processors share that are charged for private rows: the fitted model inside, its columns and its price."""
 
 from collections.abc import Callable
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,15 +11,14 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED
 
 from skfairdp import privacy
-from skfairdp._estimator import SHARED_CONSTRAINTS, PrivateEstimator
+from skfairdp._estimator import PrivateEstimator
 from skfairdp._inputs import TrainingData, groups_to_come, read_any_training, read_private_groups, subject_given
 from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp._utils import silence, split_sensitive_columns, warn_caller, without_cells
-from skfairdp._utils._sklearn import Interval, take_rows
+from skfairdp._utils._sklearn import take_rows
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.postprocessing import _inputs as inputs
 from skfairdp.privacy import Account, NeighboringRelation, Protects, PublicReads, refuse_ledger_of_seed
-from skfairdp.schema import Schema
 
 _MADE_UP = 20  # rows of each kind by which a model is tried before anything is spent
 
@@ -29,8 +27,6 @@ class ChargedForRows(PrivateEstimator):
     """Has a fitted ``estimator``, whose price is composed with its own."""
 
     estimator: Any
-    schema: Schema | None
-    sensitive_columns: Any
     groups_: Objects
     _guesses: Any
 
@@ -39,13 +35,6 @@ class ChargedForRows(PrivateEstimator):
 
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
     __metadata_request__predict = {"sensitive_features": True}
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "group_at_prediction": ["boolean"],
-        **{name: kinds for name, kinds in SHARED_CONSTRAINTS.items() if name != "classes"},
-    }
 
     def _fit_both(self, X: Any, y: Any, **rows: Any) -> bool:
         """Fit a private estimator that is not, for its own budget, and then this on the same rows; False where it is.
@@ -65,8 +54,9 @@ class ChargedForRows(PrivateEstimator):
         model, second, parameters = clone(self.estimator), self._unfitted(), self.get_params(deep=False)
         last = inputs.last_part(model)
         last.set_params(ledger=self.ledger if last.ledger is None else last.ledger)
-        whole = self.sensitive_columns is None or inputs.reads_whole(model, X)
-        read, groups = (X, groups) if whole else split_sensitive_columns(X, self.sensitive_columns, owner=owner)
+        read = X
+        if self.sensitive_columns is not None and not inputs.reads_whole(model, X):
+            read, groups = split_sensitive_columns(X, self.sensitive_columns, owner=owner)
         given = inputs.FitArguments(read, y, groups, None, None, subject=subject).metadata(second)
         if model is last:  # of a pipeline nothing is planned before it is fitted
             with silence():  # the fit says it
@@ -95,7 +85,7 @@ class ChargedForRows(PrivateEstimator):
         self._validate_params()
 
     def _fitted_estimator(self) -> Any:
-        raise NotImplementedError
+        return inputs.fitted(self.estimator, type(self).__name__, self._kind)
 
     def _scores_of_rows(self, model: Any, table: Any, places: Ints) -> Floats:
         """Scores of rows, NaN where the model has none."""

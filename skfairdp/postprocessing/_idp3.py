@@ -3,7 +3,7 @@
 import contextlib
 import os
 import threading
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -22,7 +22,7 @@ from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_a
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.postprocessing import _gated as gated, _inputs as inputs
 from skfairdp.privacy import held_by
-from skfairdp.schema import SCHEMA_CONSTRAINT, Schema, with_schema
+from skfairdp.schema import SCHEMA_CONSTRAINT, with_schema
 
 Proposed = tuple[Array, Ints, Ints]  # answers, classes or bins, groups
 
@@ -108,6 +108,11 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
     reject_label : label or None, default=None
         What a refusal looks like; of the classes' type and no class. None: -1 for numbers (one less than the smallest
         class where -1 is a class), "reject" for strings. Booleans are answered as 1, 0 and -1, as no third one exists.
+    store : str, PathLike or None, default=None
+        A file in which all processes that answer one stream keep its counts: each call reads it, and what changes
+        counts writes it, under a lock. ``fit`` goes on from what it holds, by the rule that is set by then. It is as
+        private as the rows that were asked about (counts of answers, tickets of outstanding labels); only its owner can
+        read it.
     groups : list of labels or None, default=None
         All groups; intersections are tuples. None takes the estimator's ``groups``, else those of the public rows, else
         those among the rows given to ``fit``; where those rows are private, that reveals which groups occur, so give
@@ -117,11 +122,6 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         All that is public about a raw table, of whose columns the groups are taken. The estimator gets the table as it
         is and reads it by a schema of its own, which is taken for this one where that is None, or by a SchemaEncoder.
         No ``groups`` or ``sensitive_columns`` beside it.
-    store : str, PathLike or None, default=None
-        A file in which all processes that answer one stream keep its counts: each call reads it, and what changes
-        counts writes it, under a lock. ``fit`` goes on from what it holds, by the rule that is set by then. It is as
-        private as the rows that were asked about (counts of answers, tickets of outstanding labels); only its owner can
-        read it.
 
     Attributes
     ----------
@@ -219,9 +219,6 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
     disparity: str = "others"
     gate: str = "excess"
     reject_label: Hashable | None = None
-    groups: Sequence[Hashable] | None = None
-    sensitive_columns: Sequence[str | int] | str | int | None = None
-    schema: Schema | None = None
     store: str | os.PathLike[str] | None = None
 
     _read_after_fit: ClassVar[frozenset[str]] = _utils.NamedEstimator._read_after_fit | {

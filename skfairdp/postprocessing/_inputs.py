@@ -3,7 +3,7 @@
 import inspect
 import math
 import numbers
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ from skfairdp import _utils
 from skfairdp._inputs import amount_bounds, refuse_chunks, without_subject
 from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp._utils._sklearn import scored_without_metadata
-from skfairdp.schema import RawTable, Schema, schema_of
+from skfairdp.schema import RawTable, Schema, schema_of, with_schema
 
 
 def predicts_amounts(estimator: Any) -> bool:
@@ -302,11 +302,14 @@ class FitArguments:
 _PUBLIC = ("X_public", "sensitive_features_public")
 
 
+@with_schema
 class RoutesToEstimator:
     """A post-processor that hands metadata on to the estimator that it fits, and answers as that estimator does."""
 
     estimator: Any
-    sensitive_columns: Any
+    groups: Sequence[Hashable] | None = None
+    sensitive_columns: Sequence[str | int] | str | int | None = None
+    schema: Schema | None = None
 
     # Asked for by default, so that a search or pipeline with metadata routing never drops the groups by accident.
     __metadata_request__fit = {"sensitive_features": True, **dict.fromkeys((*_PUBLIC, "subject"), routing.UNUSED)}

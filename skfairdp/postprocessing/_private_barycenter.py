@@ -1,6 +1,5 @@
 """Amounts that are alike between groups: a fitted regressor's predictions, moved by what noisy histograms say."""
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Any, ClassVar
@@ -16,15 +15,15 @@ from skfairdp._estimator import PrivateRegressor
 from skfairdp._judge import KSJudgement
 from skfairdp._row_wise import check_rows_alone, row_wise_amounts
 from skfairdp._transport import Transport, TransportPlan, as_amounts_within, as_scores
-from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike, Values
-from skfairdp._utils import RandomStateLike, as_amounts, warn_caller
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike
+from skfairdp._utils import as_amounts, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.postprocessing import _group_guess as guessing
 from skfairdp.postprocessing._charged import ChargedForRows
-from skfairdp.postprocessing._inputs import fitted, last_part, thawed
-from skfairdp.privacy import NeighboringRelation, PrivacyLedger, rounded_up
-from skfairdp.schema import Schema, with_schema
+from skfairdp.postprocessing._inputs import last_part, thawed
+from skfairdp.privacy import NeighboringRelation, rounded_up
+from skfairdp.schema import with_schema
 
 _MOST_GROUPS = 100
 
@@ -130,23 +129,16 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
 
     estimator: Any = None
     _: KW_ONLY
-    epsilon: float = 1.0
-    delta: float = 1e-5
     bounds: tuple[float, float] | None = None
     gamma: float = 0.05
     group_at_prediction: bool = True
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **ChargedForRows._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
         "bounds": "no_validation",  # amount_bounds says what is wrong
+        "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
         "gamma": [Interval(Real, 0, 1, closed="both")],
+        "group_at_prediction": ["boolean"],
     }
 
     _kind = "regressor"
@@ -245,9 +237,6 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         if self.bounds is not None:
             return _inputs.amount_bounds(self)
         return _inputs.amount_bounds(self, getattr(last_part(self._fitted_estimator()), "bounds", None))
-
-    def _fitted_estimator(self) -> Any:
-        return fitted(self.estimator, type(self).__name__, self._kind)
 
     def _scores_of_rows(self, model: Any, table: Any, places: Ints) -> Floats:
         return _scores_within(self._bounds, model, table, places)

@@ -1,7 +1,7 @@
 """Fair thresholds from private rows: a fitted classifier's answers, changed by what one noisy table says of them."""
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,10 +17,10 @@ from skfairdp._judge import Judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, check_free_disk, other_rows
 from skfairdp._teachers import bytes_on_disk, counted_once
-from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike, Values
+from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, Objects, SubjectLike
 from skfairdp._usefulness import units_of
-from skfairdp._utils import RandomStateLike, coins_of, decode_labels, public_generator, warn_caller
-from skfairdp._utils._sklearn import A_LEARNER, answers_as_fitted
+from skfairdp._utils import coins_of, decode_labels, public_generator, warn_caller
+from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.postprocessing import _inputs as inputs
@@ -28,7 +28,7 @@ from skfairdp.postprocessing._bins import BinsPlan, bins_of, smoothed_counts
 from skfairdp.postprocessing._charged import ChargedForRows
 from skfairdp.postprocessing._constrained import answer_counts, fair_answers, for_own_answers, predicted_counts
 from skfairdp.postprocessing._group_guess import guessed_kinds, guessing_network, with_guess
-from skfairdp.privacy import NeighboringRelation, PrivacyLedger, rounded_up
+from skfairdp.privacy import NeighboringRelation, rounded_up
 from skfairdp.schema import RawTable, Schema, with_schema
 
 _OWNER = "PrivateThresholds"
@@ -65,12 +65,12 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         Of two classes, with ``predict_proba`` or ``decision_function``. One that is fitted is not changed; wrap it in
         ``sklearn.frozen.FrozenEstimator`` where this object is cloned, as searches do. A private one that is not fitted
         is cloned and fitted first, on the same rows, for its own ε and with this ``ledger`` where it has none.
-    constraints : str, RateParity, RateBound, fairlearn moment, or list of them, default="demographic_parity"
-        What is to hold: "equalized_odds", "equal_opportunity", "accuracy_parity" and others, see
-        :class:`skfairdp.fairness.RateParity`. Names stand for a difference of at most 0.01.
     epsilon : float, default=1.0
         Privacy budget of this fit, in [1e-3, 1e6].
     {delta}
+    constraints : str, RateParity, RateBound, fairlearn moment, or list of them, default="demographic_parity"
+        What is to hold: "equalized_odds", "equal_opportunity", "accuracy_parity" and others, see
+        :class:`skfairdp.fairness.RateParity`. Names stand for a difference of at most 0.01.
     group_at_prediction : bool, default=False
         Let ``predict`` and ``score`` read the group of each row. Without it **the group is guessed from the
         features**, by a network that the fit trains on the same rows for half of its squared cost, and each guess has
@@ -136,20 +136,12 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     estimator: Any = None
     _: KW_ONLY
     constraints: Any = "demographic_parity"
-    epsilon: float = 1.0
-    delta: float = 1e-5
     group_at_prediction: bool = False
-    groups: Values | None = None
-    sensitive_columns: str | int | Sequence[str | int] | None = None
-    schema: Schema | None = None
-    random_state: RandomStateLike = None
-    noise_seed: int | None = None
-    ledger: PrivacyLedger | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **ChargedForRows._parameter_constraints,
         "estimator": [A_LEARNER, None],
-        "constraints": "no_validation",
+        "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
+        "group_at_prediction": ["boolean"],
     }
 
     def fit(
@@ -242,9 +234,6 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     def classes(self) -> Array | None:
         """The classes of the classifier, which are public like itself; a schema says its own."""
         return None if self.schema is not None else getattr(self.estimator, "classes_", None)
-
-    def _fitted_estimator(self) -> Any:
-        return inputs.fitted(self.estimator, _OWNER)
 
     def _check_settings(self) -> None:
         self._validate_params()

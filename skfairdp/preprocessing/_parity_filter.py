@@ -57,8 +57,6 @@ class DemographicParityFilter(_utils.NamedEstimator):
     shuffle : bool, default=False
         Take the rows in random order. False takes them as they come, which for rows sorted by group *and* label starves
         the later groups and labels. The kept rows are returned in their own order either way.
-    random_state : int, RandomState, Generator or None, default=None
-        Of the shuffle, which looks at positions only.
     classes : list of labels or None, default=None
         All class labels. None takes those in y.
     groups : list of labels or None, default=None
@@ -70,6 +68,8 @@ class DemographicParityFilter(_utils.NamedEstimator):
         All that is public about a raw table: X is then a DataFrame, whose label and groups are taken where ``y`` and
         ``sensitive_features`` are left out. Values that it does not list are an error. No ``classes``, ``groups`` or
         ``sensitive_columns`` beside it.
+    random_state : int, RandomState, Generator or None, default=None
+        Of the shuffle, which looks at positions only.
 
     Attributes
     ----------
@@ -115,11 +115,11 @@ class DemographicParityFilter(_utils.NamedEstimator):
     disparity: str = "others"
     gate: str = "excess"
     shuffle: bool = False
-    random_state: _utils.RandomStateLike = None
     classes: Sequence[Hashable] | None = None
     groups: Sequence[Hashable] | None = None
     sensitive_columns: Sequence[str | int] | str | int | None = None
     schema: Schema | None = None
+    random_state: _utils.RandomStateLike = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gamma": [Interval(Real, 0, 1, closed="both"), None],

@@ -181,8 +181,12 @@ def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float
     >>> epsilon, round(delta, 10)
     (3.0, 0.0001110734)
     """
-    _check_real(epsilon, "epsilon", "[0.0, inf]", 0.0, math.inf)
-    _check_real(delta, "delta", "[0.0, 1.0]", 0.0, 1.0)
+    for name, value, most in (("epsilon", epsilon, math.inf), ("delta", delta, 1.0)):
+        if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= value <= most:
+            raise ValueError(
+                f"The '{name}' parameter of group_privacy must be a float in the range [0.0, {most}]. Got {value!r} "
+                "instead."
+            )
     if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
         raise ValueError(
             f"The 'size' parameter of group_privacy must be an int in the range [1, inf). Got {size!r} instead."
@@ -207,10 +211,3 @@ def _rounded_up(value: Decimal) -> float:
     """The next float that is no smaller."""
     nearest = float(value)
     return nearest if Decimal(nearest) >= value else math.nextafter(nearest, math.inf)
-
-
-def _check_real(value: float, name: str, allowed: str, low: float, high: float) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool) or not low <= value <= high:
-        raise ValueError(
-            f"The '{name}' parameter of group_privacy must be a float in the range {allowed}. Got {value!r} instead."
-        )

@@ -27,21 +27,20 @@ from dp_accounting.pld.privacy_loss_distribution import (
 from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import RdpAccountant
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
-from numpy.typing import NDArray
+
+from skfairdp._typing import Floats
 
 ROUNDING = 2.0**-46  # relative; far above the rounding errors of a sum of a few terms
 CONVOLUTION = 2.0**-45  # mass that the Fourier transforms of one composition may misplace
 TAIL_MASS = 1e-15  # far below every delta anyone reports; truncated mass is charged as infinite loss
 
 
-def rdp_to_epsilon(orders: Sequence[float] | NDArray[np.float64], rdp: NDArray[np.float64], delta: float) -> float:
+def rdp_to_epsilon(orders: Sequence[float] | Floats, rdp: Floats, delta: float) -> float:
     """Convert Rényi divergences to ε (Canonne, Kamath & Steinke 2020, Proposition 12)."""
     return rdp_to_epsilon_and_order(orders, rdp, delta)[0]
 
 
-def rdp_to_epsilon_and_order(
-    orders: Sequence[float] | NDArray[np.float64], rdp: NDArray[np.float64], delta: float
-) -> tuple[float, float]:
+def rdp_to_epsilon_and_order(orders: Sequence[float] | Floats, rdp: Floats, delta: float) -> tuple[float, float]:
     """As :func:`rdp_to_epsilon`, with the order that gave the smallest ε.
 
     Rounded up. A divergence that is no number proves nothing.
@@ -80,7 +79,7 @@ def gaussian_pld(
     )  # fmt: skip
 
 
-def pld_from_deltas(deltas: NDArray[np.float64], half_width: int, grid: float) -> PrivacyLossDistribution:
+def pld_from_deltas(deltas: Floats, half_width: int, grid: float) -> PrivacyLossDistribution:
     """Turn a hockey-stick curve on the grid ``-half_width..half_width`` into a pessimistic distribution.
 
     Connect-the-dots (Doroshenko et al. 2022) lies above the curve everywhere. The curve is symmetric in the two

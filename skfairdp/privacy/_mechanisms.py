@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, log_ndtr, ndtri
 
-from skfairdp._typing import ArrayLike
+from skfairdp._typing import Array, ArrayLike, Bools, Floats, Ints
 from skfairdp.privacy import _dp_accounting as dpa, _noise
 from skfairdp.privacy._accountants import epsilon_of, quick_epsilon_of
 from skfairdp.privacy._divergences import pure_epsilon, stopping_parameter
@@ -47,7 +46,7 @@ class _Noise:
             # Few binary digits keep the exact sampler's integers small. Rounded up: more noise, accounted as such.
             object.__setattr__(self, "sigma", math.ceil(self.sigma * _DYADIC) / _DYADIC)
 
-    def _draw(self, shape: tuple[int, ...], source: NoiseSource) -> NDArray[np.float64]:
+    def _draw(self, shape: tuple[int, ...], source: NoiseSource) -> Floats:
         if self.noise == "discrete_gaussian":
             return source.discrete_gaussian(self.sigma, shape).astype(np.float64)
         return self.sigma * source.normal(shape)
@@ -66,7 +65,7 @@ class _Noise:
 class _OfValues:
     """Mechanisms whose release has the form of what the noise is added to."""
 
-    def release(self, values: ArrayLike, source: NoiseSource) -> NDArray[Any]:
+    def release(self, values: ArrayLike, source: NoiseSource) -> Array:
         """Return noisy values; every one gets noise of its own."""
         return np.asarray(source.release(self, values))
 
@@ -124,7 +123,7 @@ class GaussianMechanism(_OfValues, _Noise):
         """Every released value is a multiple of this number."""
         return 1.0 if self.noise == "discrete_gaussian" else math.ldexp(1.0, math.frexp(self.sigma)[1] - 11)
 
-    def noisy(self, source: NoiseSource, values: ArrayLike) -> NDArray[np.float64]:
+    def noisy(self, source: NoiseSource, values: ArrayLike) -> Floats:
         """What ``source.release`` lets out."""
         values = np.asarray(values, dtype=np.float64)
         if not np.all(np.isfinite(values)):
@@ -135,7 +134,7 @@ class GaussianMechanism(_OfValues, _Noise):
             return values + self._draw(values.shape, source)
         return self._rounded(values, source)
 
-    def _rounded(self, values: NDArray[np.float64], source: NoiseSource) -> NDArray[np.float64]:
+    def _rounded(self, values: Floats, source: NoiseSource) -> Floats:
         """The exact sum of values and Gaussian noise, on the grid."""
         grid = self.grid
         # All of this is exact in floating point: the grid is a power of two. A value beyond 2^53 steps of it is a
@@ -227,7 +226,7 @@ class NoisyVotes(_OfValues, _Noise):
         """One a query."""
         return len(np.asarray(votes))
 
-    def noisy(self, source: NoiseSource, votes: ArrayLike) -> NDArray[np.float64]:
+    def noisy(self, source: NoiseSource, votes: ArrayLike) -> Floats:
         """What ``source.release`` lets out."""
         votes = np.asarray(votes)
         if self.n_classes > 2:
@@ -258,11 +257,11 @@ class NoisyThreshold(_Noise):
         """Whether the noisy count reaches the threshold."""
         return bool(source.release(self, [largest_count])[0])
 
-    def release_each(self, largest_counts: ArrayLike, source: NoiseSource) -> NDArray[np.bool_]:
+    def release_each(self, largest_counts: ArrayLike, source: NoiseSource) -> Bools:
         """One bit for each of several queries, noise of its own for each: as many releases as there are queries."""
         return np.asarray(source.release(self, largest_counts))
 
-    def noisy(self, source: NoiseSource, largest_counts: ArrayLike) -> NDArray[np.bool_]:
+    def noisy(self, source: NoiseSource, largest_counts: ArrayLike) -> Bools:
         """What ``source.release`` lets out."""
         counts = np.asarray(largest_counts)
         return np.asarray(counts + self._draw(counts.shape, source) >= self.threshold)
@@ -298,7 +297,7 @@ class GNMax(_Noise):
             return ArgmaxBit(self.n_teachers, self.sigma, self.noise)
         return GaussianMechanism(self.sigma, self.noise, self.sensitivity).event
 
-    def release(self, counts: ArrayLike, source: NoiseSource, admissible: NDArray[np.bool_] | None = None) -> int:
+    def release(self, counts: ArrayLike, source: NoiseSource, admissible: Bools | None = None) -> int:
         """Index of the winning class, among the admissible ones if given (ties go to the lowest index)."""
         return int(source.release(self, counts, admissible=admissible))
 
@@ -397,7 +396,7 @@ class LaplaceCounts(_OfValues):
         """One release of all counts."""
         return dpa.LaplaceDpEvent(self.scale / self.sensitivity)
 
-    def noisy(self, source: NoiseSource, counts: ArrayLike) -> NDArray[np.float64]:
+    def noisy(self, source: NoiseSource, counts: ArrayLike) -> Floats:
         """What ``source.release`` lets out."""
         values = np.asarray(counts, dtype=np.float64)
         if values.size != self.n_kinds or not np.all(np.isfinite(values)) or np.any(values != np.rint(values)):
@@ -407,7 +406,7 @@ class LaplaceCounts(_OfValues):
         second = values[..., 1:] + self._draw((*values.shape[:-1], 1), source)
         return np.concatenate([self.n_rows - second, second], axis=-1)
 
-    def _draw(self, shape: tuple[int, ...], source: NoiseSource) -> NDArray[np.float64]:
+    def _draw(self, shape: tuple[int, ...], source: NoiseSource) -> Floats:
         return self.grid * source.floored_laplace(round(self.scale / self.grid), shape).astype(np.float64)
 
 
@@ -597,7 +596,7 @@ class RandomizedResponse(_OfValues):
         """Probability of the true value."""
         return (_WORDS - (self.n_values - 1) * self._words_per_lie) / _WORDS
 
-    def noisy(self, source: NoiseSource, codes: ArrayLike) -> NDArray[np.int64]:
+    def noisy(self, source: NoiseSource, codes: ArrayLike) -> Ints:
         """What ``source.release`` lets out: some rows at a time, in one release."""
         answers = self._check(codes)
         per_lie, lies = np.uint64(self._words_per_lie), np.uint64((self.n_values - 1) * self._words_per_lie)
@@ -610,7 +609,7 @@ class RandomizedResponse(_OfValues):
             np.copyto(block, other, where=words < lies)
         return answers
 
-    def weights(self, released: ArrayLike) -> NDArray[np.float64]:
+    def weights(self, released: ArrayLike) -> Floats:
         """Return what stands for the unknown membership: its expectation over the noise is the true one, exactly.
 
         The inverse of the channel, ``(1[released = a] - lie) / (truth - lie)``: signed, each row summing to 1. A sum of
@@ -620,7 +619,7 @@ class RandomizedResponse(_OfValues):
         ratio_minus_1 = self.ratio - 1  # exact: for a small ε, truth and lie differ in their last digits only
         return (answers - self.lie) / (float(ratio_minus_1) * self.lie)
 
-    def _check(self, codes: ArrayLike) -> NDArray[np.int64]:
+    def _check(self, codes: ArrayLike) -> Ints:
         array = np.asarray(codes)
         if array.ndim != 1 or (len(array) and array.dtype.kind not in "iub"):
             raise ValueError("RandomizedResponse needs one column of integer codes.")
@@ -785,7 +784,7 @@ class PrivateSelection:
             return self.base
         return dpa.RepeatAndSelectDpEvent(self.base, float(self.mean), _SHAPES[self.trial_distribution])
 
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> Floats:
         """Return P[K = k] for the number of trials K.
 
         Returns
@@ -796,7 +795,7 @@ class PrivateSelection:
         shape = _SHAPES[self.trial_distribution]
         if self.trial_distribution == "poisson":
             k = np.arange(0, math.ceil(self.mean + 12 * math.sqrt(self.mean) + 60))
-            mass: NDArray[np.float64] = np.exp(k * math.log(self.mean) - self.mean - gammaln(k + 1))
+            mass: Floats = np.exp(k * math.log(self.mean) - self.mean - gammaln(k + 1))
             return mass
         if self.mean == 1:
             return np.array([0.0, 1.0])
@@ -809,7 +808,7 @@ class PrivateSelection:
             log_mass += gammaln(k + shape) - gammaln(shape) - gammaln(k + 1) - math.log(gamma**-shape - 1)
         return np.concatenate([[0.0], np.exp(log_mass)])
 
-    def draw(self, source: NoiseSource, size: int = 1) -> NDArray[np.int64]:
+    def draw(self, source: NoiseSource, size: int = 1) -> Ints:
         """Draw numbers of trials, by inversion of 64 secret bits each.
 
         Parameters

@@ -16,15 +16,14 @@ import numpy as np
 from dp_accounting.dp_event import RandomizedResponseDpEvent, RepeatAndSelectDpEvent
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution as pld
 from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.integrate import simpson
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_ndtr, logsumexp
 
+from skfairdp._typing import Floats, Ints
 from skfairdp.privacy import _events as ours
 
-Array = NDArray[np.float64]
 _GRIDS = 50.0, 200.0  # steps of the privacy loss per typical loss of one release: the finer one decides
 _CURVED = (ours.ThresholdBit, ours.ArgmaxBit)
 _LOSSY = (dp.PoissonSampledDpEvent, dp.LaplaceDpEvent, RandomizedResponseDpEvent, ours.ReplaceSampledGaussian)
@@ -454,7 +453,7 @@ def _delta_of(event: Any, epsilon: float) -> float:
 
 # ---- bits of votes ---------------------------------------------------------------------------------------------------
 @lru_cache(maxsize=64)
-def _outcomes(leaf: Any) -> tuple[Array, Array, Array, Array]:
+def _outcomes(leaf: Any) -> tuple[Floats, Floats, Floats, Floats]:
     """Log-probabilities of 1 and of 0, for every count of votes and for every one that a changed vote makes of it."""
     n = leaf.n_teachers
     shifts: tuple[int, ...] = (1,)
@@ -474,7 +473,7 @@ def _outcomes(leaf: Any) -> tuple[Array, Array, Array, Array]:
     return first, second, third, fourth
 
 
-def _bits(leaf: Any, counts: NDArray[np.int64]) -> tuple[Array, Array]:
+def _bits(leaf: Any, counts: Ints) -> tuple[Floats, Floats]:
     """Log-probability of 1 and of 0 where the maximum (or the lead of the second class) is so many votes."""
     spread = leaf.sigma if isinstance(leaf, ours.ThresholdBit) else math.sqrt(2) * leaf.sigma
     needed = (leaf.threshold if isinstance(leaf, ours.ThresholdBit) else 0.0) - counts
@@ -489,7 +488,7 @@ def _bits(leaf: Any, counts: NDArray[np.int64]) -> tuple[Array, Array]:
     return above[at] - below[-1], below[at - 1] - below[-1]
 
 
-def _lattice(sigma: float, difference: bool, reach: int) -> tuple[NDArray[np.int64], Array]:
+def _lattice(sigma: float, difference: bool, reach: int) -> tuple[Ints, Floats]:
     """Log-masses of the discrete Gaussian, or of the difference of two, up to a constant."""
     far = reach + math.ceil(14 * sigma) + 4
     x = np.arange(-far, far + 1)
@@ -634,7 +633,7 @@ def _from_curve(leaf: Any, grid: float) -> Any:
     return pld.PrivacyLossDistribution(pmf)
 
 
-def _bit_curve(leaf: Any, losses: Array) -> Array:
+def _bit_curve(leaf: Any, losses: Floats) -> Floats:
     p1, p0, q1, q0 = (np.exp(column)[:, None] for column in _outcomes(leaf))
     out = []
     for block in np.array_split(losses, max(1, len(losses) * len(p1) // 10**6)):
@@ -643,7 +642,7 @@ def _bit_curve(leaf: Any, losses: Array) -> Array:
     return np.concatenate(out)
 
 
-def _replaced_curve(leaf: ours.ReplaceSampledGaussian, losses: Array) -> Array:
+def _replaced_curve(leaf: ours.ReplaceSampledGaussian, losses: Floats) -> Floats:
     """``q sup_t [Φ(t) - g' ((1-b) Φ(t - c/s) + b Φ(t - D/s))]`` with ``g' = 1 + (g-1)/q`` and ``b = g/g'``.
 
     At the supremum ``g' ((1-b) exp(ct/s - c²/2s²) + b exp(Dt/s - D²/2s²)) = 1``. The logarithm of the left side is

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from skfairdp import privacy
 from skfairdp._rows import Subjects
+from skfairdp._typing import Array, Bools, Floats, Ints
 from skfairdp._usefulness import units_of
 from skfairdp._utils import warn_caller, warn_of_seed
 from skfairdp.privacy import GaussianDpEvent, RareDisclosure
@@ -280,7 +280,7 @@ class Found:
     variance: float = math.inf
 
 
-def _odd(fine: NDArray[np.float64], inner: tuple[int, int], power: NDArray[np.float64], zero: NDArray[np.int64]) -> str:
+def _odd(fine: Floats, inner: tuple[int, int], power: Floats, zero: Ints) -> str:
     """What is odd where nearly all rows are in one cell of the fine table, or in two: it has so many by power of two.
     That most rows are zero is usual; of others they are so many only where something else is far away."""
     full = _NEARLY_ALL * fine.sum()
@@ -304,7 +304,7 @@ def _described(kind: str, low: float, high: float, missing: bool, way: Mapping[s
     return _columns.Date(days[0], days[1], missing=missing, **way)
 
 
-def _held(noisy: NDArray[np.float64], sigma: float, n_rows: int = 0) -> NDArray[np.bool_]:
+def _held(noisy: Floats, sigma: float, n_rows: int = 0) -> Bools:
     """The cells that surely hold rows; where none does alone, or those that do lack more than a few rows, two,
     four or eight neighbours that do together as well. The last cell, of what is no number, stands alone."""
     least = -sigma * float(ndtri(_FALSE_ALARM / len(noisy)))
@@ -319,9 +319,7 @@ def _held(noisy: NDArray[np.float64], sigma: float, n_rows: int = 0) -> NDArray[
     return np.append(held, last)
 
 
-def _with_neighbors(
-    held: NDArray[np.bool_], noisy: NDArray[np.float64], sigma: float, n_steps: int = 3
-) -> NDArray[np.int64]:
+def _with_neighbors(held: Bools, noisy: Floats, sigma: float, n_steps: int = 3) -> Ints:
     """The first and the last cell that surely hold rows, and what likely does in one stretch before and after them.
 
     Few cells touch the sure ones, so that chance rarely adds any; a bound that is too wide costs less than lost rows.
@@ -332,7 +330,7 @@ def _with_neighbors(
     return np.array([first - _stretch(before, sigma, n_steps), last + _stretch(after, sigma, n_steps)])
 
 
-def _stretch(noisy: NDArray[np.float64], sigma: float, n_steps: int) -> int:
+def _stretch(noisy: Floats, sigma: float, n_steps: int) -> int:
     """How many of the first cells likely hold rows."""
     length = 0
     while length < len(noisy):
@@ -350,13 +348,13 @@ def _hidden_by(sigma: float, n_cells: Any = 1) -> Any:
     return 3 * sigma * np.sqrt(n_cells)
 
 
-def _without_tails(noisy: NDArray[np.float64], n_rows: int, sigma: float) -> tuple[int, int]:
+def _without_tails(noisy: Floats, n_rows: int, sigma: float) -> tuple[int, int]:
     """The first and the last cell, but for a share of the rows on either side, and for what may be noise alone. Noise
     in a sum grows with the number of its cells. Where it could hide more rows than may be lost, a tail ends."""
     noise = _hidden_by(sigma, np.arange(1, len(noisy) + 1))
     longest = int(np.searchsorted(noise, _LOST * n_rows, side="right"))
 
-    def passed(counts: NDArray[np.float64]) -> int:
+    def passed(counts: Floats) -> int:
         enough = np.cumsum(counts) >= np.maximum(_BEYOND * n_rows, noise)
         return min(int(np.argmax(enough)) if enough.any() else 0, longest)
 
@@ -371,13 +369,13 @@ class _Magnitudes:
     n_cells = 2 * (most - least + 1) + 1
     zero = n_cells // 2
 
-    def cells(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    def cells(self, numbers: Floats) -> Ints:
         size = np.clip(np.abs(numbers), 0.0, 2.0**self.most)
         power = np.frexp(size)[1].astype(np.int64) - 1 - self.least
         power = np.where(size < 2.0**self.least, -1, power)
         return np.asarray((self.zero + np.sign(numbers) * (power + 1)).astype(np.int64))
 
-    def range_of(self, held: NDArray[np.int64]) -> tuple[float, float]:
+    def range_of(self, held: Ints) -> tuple[float, float]:
         low, high = (int(cell) - self.zero for cell in (held[0], held[-1]))
         # Cell k > 0 holds the numbers from 2^(k + least - 1), which is its lower edge, to the next power.
         inner = [0.0 if k == 0 else math.copysign(2.0 ** (abs(k) - 1 + self.least), k) for k in (low, high)]
@@ -392,18 +390,18 @@ class _Blocks:
     width, half = 512, 128
     n_cells, zero = 2 * half, -1
 
-    def cells(self, days: NDArray[np.float64]) -> NDArray[np.int64]:
+    def cells(self, days: Floats) -> Ints:
         block = np.clip(np.floor(days / self.width), -self.half, self.half - 1)
         return np.asarray(block.astype(np.int64) + self.half)
 
-    def range_of(self, held: NDArray[np.int64]) -> tuple[float, float]:
+    def range_of(self, held: Ints) -> tuple[float, float]:
         return (float(held[0]) - self.half) * self.width, (float(held[-1]) + 1 - self.half) * self.width
 
 
 # ---------------------------------------------------------------------- total readers of cells
 
 
-def likeliest(noisy: NDArray[Any], sigma: float = 0.0) -> tuple[str, Writings | None]:
+def likeliest(noisy: Array, sigma: float = 0.0) -> tuple[str, Writings | None]:
     """The kind of a column, from the numbers of its cells of each kind, with so much noise in each.
 
     And in which of its writings it is, where it is texts that are not written as this package reads them.
@@ -423,7 +421,7 @@ def likeliest(noisy: NDArray[Any], sigma: float = 0.0) -> tuple[str, Writings | 
     return "whole" if max(noisy[_FRACTION], noisy[_LIKE_1200]) <= doubt else "number", None
 
 
-def _points_unclear(noisy: NDArray[Any], written: NDArray[Any], way: Mapping[str, str], doubt: float) -> bool:
+def _points_unclear(noisy: Array, written: Array, way: Mapping[str, str], doubt: float) -> bool:
     """Whether counts show numbers like 1.200, which are read as fractions, beside some like 5 or 1,200, and no other
     fractions."""
     shown = {"1.200": noisy[_LIKE_1200], "5": noisy[_WHOLE], "0.5": noisy[_FRACTION], "1,200": 0.0, "1,200.5": 0.0}
@@ -434,7 +432,7 @@ def _points_unclear(noisy: NDArray[Any], written: NDArray[Any], way: Mapping[str
     return bool(way.get("decimal", ".") == "." and min(shown["1.200"], whole) > doubt >= others)
 
 
-def counts_of_kinds(column: "pd.Series[Any]") -> NDArray[np.int64]:
+def counts_of_kinds(column: "pd.Series[Any]") -> Ints:
     """How many cells of a column are of each kind."""
     try:
         return np.bincount(_kinds_of_cells(column), minlength=_WRITTEN_NUMBER + 1)
@@ -443,7 +441,7 @@ def counts_of_kinds(column: "pd.Series[Any]") -> NDArray[np.int64]:
             ways.forget()
 
 
-def _kinds_of_cells(column: "pd.Series[Any]") -> NDArray[np.int64]:
+def _kinds_of_cells(column: "pd.Series[Any]") -> Ints:
     """What each cell is, by itself: neither the dtype of its column nor another cell matters."""
     column = _columns.cells_of(column)
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
@@ -458,7 +456,7 @@ def _kinds_of_cells(column: "pd.Series[Any]") -> NDArray[np.int64]:
     return kinds
 
 
-def _kinds_of_numbers(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+def _kinds_of_numbers(numbers: Floats) -> Ints:
     return np.where(np.isnan(numbers), _MISSING, np.where(numbers == np.rint(numbers), _WHOLE, _FRACTION))
 
 

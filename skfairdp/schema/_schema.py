@@ -1,7 +1,9 @@
 """The public description of a table: which columns it has, and what values they may hold."""
 
 import contextlib
+import inspect
 import json
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -785,13 +787,25 @@ class SchemaParameter:
         vars(owner)["schema"] = value
 
 
+#: Parameters that come last in every constructor, in this order, own ones and inherited ones.
+_LAST = (
+    "lam", "net", "public_n_rows", "max_rows_per_subject", "max_grad_norm", "noise_multiplier", "classes", "groups",
+    "sensitive_columns", "schema", "public_data", "memory", "n_jobs", "random_state", "noise_seed", "ledger", "verbose",
+)  # fmt: skip
+
+
 @dataclass_transform(kw_only_default=True, eq_default=False)
 def with_schema(cls: Any = None, *, kw_only: bool = True) -> Any:
-    """Make a constructor of the fields of an estimator, one of which is ``schema``."""
+    """Make a constructor of the fields of an estimator, one of which is ``schema``; it inherits constraints."""
     if cls is None:
         return partial(with_schema, kw_only=kw_only)
     made = dataclass(kw_only=kw_only, eq=False, repr=False)(cls)
     made.schema = SchemaParameter()
+    signature = inspect.signature(made.__init__)
+    given = sorted(signature.parameters.values(), key=lambda one: _LAST.index(one.name) if one.name in _LAST else -1)
+    made.__init__.__signature__ = signature.replace(parameters=given)
+    said = ChainMap(*(vars(one).get("_parameter_constraints", {}) for one in made.__mro__))
+    made._parameter_constraints = {name: said[name] for name in signature.parameters if name in said}
     return made
 
 
