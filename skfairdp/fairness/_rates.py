@@ -444,6 +444,14 @@ class RateConstraints:
         tighter = np.sqrt(np.maximum(np.square(self.bounds) - self.variances(counts), 0.0))
         return np.where(is_difference & (self.bounds > 0), tighter, self.bounds)
 
+    def heaviest(self, sizes: Floats) -> Floats:
+        """What a row weighs in the Lagrangian at most for a multiplier of 1, by inequality: in small groups more."""
+        line, group, rate, value = self.terms
+        weights = np.abs(value) * sizes.sum() / np.maximum(self.sizes_of_rates(sizes)[group, rate], 1e-9)
+        found = np.zeros(self.n_inequalities)
+        np.maximum.at(found, line, weights)
+        return found
+
     def row_weights(self, multipliers: Any, sizes: Any, *, forgive: float | None = None) -> Floats:
         """What a probability of a class weighs in the Lagrangian, by the group and true class of its row.
 

@@ -348,7 +348,9 @@ class AmountParity(_OfAmounts, SignedLoss):
         """Say what the training adds to its private gradients."""
         from skfairdp.gradient._signed_loss import AmountLagrangian
 
-        return {"loss": AmountLagrangian(self.scale, self.asked, plan.duals, plan.step.steps, lam)}
+        return {
+            "loss": AmountLagrangian(self.scale, self.asked, plan.duals, plan.step.steps, lam, plan.step.max_grad_norm)
+        }
 
 
 @dataclass(frozen=True)

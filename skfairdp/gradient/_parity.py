@@ -305,6 +305,7 @@ class SignedLoss(BaseEstimator):
         from skfairdp.gradient._signed_loss import RateLagrangian
 
         how: Any = {"bound": lam, "dual_step": self.dual_step, "plan": plan.duals, "steps": plan.step.steps}
+        how["max_grad_norm"] = plan.step.max_grad_norm
         return {"groups": data.groups, "loss": RateLagrangian(self.constraints_for(data), **how)}
 
 

@@ -27,6 +27,8 @@ from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, No
 
 #: How far a constraint may stay broken where nothing else says so, as in fairlearn.
 USUAL_SLACK = 0.01
+#: So many standard errors of the rows of its groups may break an inequality that holds in the population.
+BY_CHANCE = 2.0
 #: Of a multiplier: per violation of 1, and by what the noise of all releases moves it. About 1 closes most gaps.
 USUAL_STEP, MOST_BY_NOISE = 0.5, 0.25
 #: What a violation moves its multiplier by at the least, where it is more than noise. In steps of its own size alone
@@ -125,6 +127,10 @@ class RateLagrangian:
     [0, bound]. What noise lets anybody see of an inequality hangs on how large its groups are, which the releases say:
     an inequality of a small group moves less, and has a lower bound. No row ever gains by a wrong prediction as such,
     so that parity of errors is not bought with errors.
+
+    Where a group is so small that chance may break its inequality, its multiplier stops where clipping cuts what it
+    adds to a row. Rows of 5 % weigh 20 times as much as all others, whose push in the other direction would pass whole,
+    and move everybody to one answer.
     """
 
     def __init__(
@@ -135,8 +141,10 @@ class RateLagrangian:
         dual_step: float | None = None,
         plan: DualPlan | Any = None,
         steps: int = 0,
+        max_grad_norm: float = math.inf,
     ) -> None:
         self.constraints, self.bound, self.dual_step, self.plan = constraints, bound, dual_step, plan
+        self.max_grad_norm = max_grad_norm
         n_groups, n_classes = len(constraints.groups), len(constraints.classes)
         self.shape = (n_groups, n_classes if constraints.needs_labels else 1, n_classes)
         self.multipliers = np.zeros(constraints.n_inequalities)
@@ -185,12 +193,19 @@ class RateLagrangian:
         self.weights = torch.from_numpy(weights).to(self.weights)
 
     def _reach(self, violations: Floats) -> tuple[Any, Any]:
-        """How large multipliers may be, and how far they move for a violation of 1, by what noise lets anybody see."""
+        """How large multipliers may be, by what noise lets anybody see and clipping lets through, and how far they move
+        for a violation of 1."""
         if self.plan is None or (self.bound is not None and self.dual_step is not None):
             return self.bound, self.dual_step
         _, noise = noise_of_violations(self.constraints, self._released, self.plan.noise)
         noise = noise * math.sqrt(len(self._released) / self.plan.releases)  # that all will leave together
-        bound = largest_price(len(self.constraints.classes), noise) if self.bound is None else self.bound
+        bound = self.bound
+        if bound is None:
+            counts = np.maximum(np.mean(self._released, axis=0), 0.0)
+            chance = self.constraints.variances(counts) ** 0.5
+            is_clear = BY_CHANCE * chance <= np.maximum(self.constraints.bounds, USUAL_SLACK)
+            passes = np.where(is_clear, np.inf, self.max_grad_norm / self.constraints.heaviest(counts.sum(2)))
+            bound = np.minimum(largest_price(len(self.constraints.classes), noise), passes)
         return bound, self.plan.steps(violations, noise) if self.dual_step is None else self.dual_step
 
     def _labels(self, targets: Tensor) -> Tensor:
@@ -210,9 +225,11 @@ class AmountLagrangian(AmountLoss):
     Multipliers follow noisy means, in units of the spread of amounts, as those of rates follow noisy rates.
     """
 
-    def __init__(self, scale: Any, asked: Any, plan: DualPlan, steps: int, bound: float | None) -> None:
+    def __init__(
+        self, scale: Any, asked: Any, plan: DualPlan, steps: int, bound: float | None, max_grad_norm: float
+    ) -> None:
         super().__init__(scale, len(asked.groups))
-        self.asked, self.plan, self.bound = asked, plan, bound
+        self.asked, self.plan, self.bound, self.max_grad_norm = asked, plan, bound, max_grad_norm
         self.multipliers = np.zeros(len(asked.lines[2]))
         self._times = plan.times(steps)
         self._sizes: list[Floats] = []
@@ -243,7 +260,10 @@ class AmountLagrangian(AmountLoss):
         violations = (self.asked.sides(self.scale, np.clip(table[:, 1:] / sizes[:, None], -1.0, 1.0)) - bounds) / half
         errors = np.sqrt(np.einsum("lgs,g->l", coefficients**2, 1 / sizes**2)) * self.moved * self.plan.noise
         noise = self.asked.units(self.scale) / half * errors / math.sqrt(self.plan.releases)
-        most = largest_price(2, noise) if self.bound is None else self.bound
+        most: Any = self.bound
+        if most is None:
+            heaviest = np.einsum("lgs,g->lg", np.abs(coefficients), sizes.sum() / sizes).max(axis=1)
+            most = np.minimum(largest_price(2, noise), self.max_grad_norm / heaviest)
         self.multipliers = np.clip(self.multipliers + self.plan.steps(violations, noise) * violations, 0.0, most)
         weights = np.einsum("l,lgs->gs", self.multipliers, coefficients) * (sizes.sum() / sizes)[:, None]
         if of_means.any():

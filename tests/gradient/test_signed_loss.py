@@ -325,6 +325,29 @@ def test_defaults_close_the_gap_where_the_noise_of_the_rates_allows(name):
     assert before > 0.09 and after < 0.06, (before, after)
 
 
+def test_a_multiplier_stops_where_clipping_would_where_chance_may_break_its_inequality():
+    """Rows of 1 % weigh a hundred times as much: without a stop the others' push moved everybody to one answer."""
+    constraints = RateConstraints([RateParity("selection_rate", 0.05)], ["a", "b", "few"], [0, 1], "test")
+    loss = RateLagrangian(constraints, plan=DualPlan(releases=4, noise=1.0), max_grad_norm=4.0)
+    for _ in range(100):
+        loss.move(np.array([[4000.0, 1000.0], [1000.0, 4000.0], [60.0, 40.0]]))
+    few = np.array(["few" in words for words in constraints.inequalities])
+    assert loss.multipliers[few].max() == pytest.approx(4.0 * 100 / 10_100)
+    assert loss.multipliers[~few].max() > 4.0 * 5000 / 10_100  # chance does not explain a gap between many rows
+
+
+def test_a_group_of_few_rows_takes_nothing_from_the_others():
+    """Found: accuracy .53 for .78, where no group differs from another but by chance."""
+    rng = np.random.default_rng(1)
+    groups = rng.choice(3, 4000, p=[0.495, 0.495, 0.01])
+    X = rng.normal(size=(4000, 5))
+    y = (X[:, 0] + 0.6 * X[:, 1] + 0.6 * rng.logistic(size=4000) > 0).astype(int)
+    how = {"epsilon": 20.0, "classes": [0, 1], "groups": [0, 1, 2], "random_state": 1, "noise_seed": 1}
+    held, free = (FairDPSGDClassifier(**how, lam=lam) for lam in (None, 0.0))
+    scores = [model.fit(X, y, sensitive_features=groups).score(X, y) for model in (held, free)]
+    assert scores[0] > scores[1] - 0.02
+
+
 def test_the_usual_price_and_step_of_an_inequality_follow_the_noise_of_its_groups():
     constraints = RateConstraints(read_rate_constraints("demographic_parity", "Test"), ["a", "b", "few"], [0, 1])
     plan = DualPlan(releases=4, noise=20.0)

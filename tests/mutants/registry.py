@@ -1545,7 +1545,7 @@ NOTICED: dict[str, Noticed] = {
     "searching.search_charged_when_it_is_over": trap(
         18, PRIVATE_SEARCH("test_the_ledger_has_one_entry_written_before_any_trial")
     ),
-    "searching.trials_that_warn": also(PRIVATE_SEARCH("test_warnings_of_trials_are_kept_back")),
+    "searching.trials_that_warn": also(PRIVATE_SEARCH("test_warnings_of_trials_but_the_winners_are_kept_back")),
     "searching.ceiling_noticed_after_the_fit": trap(
         18, PARETO_SEARCH("test_a_ceiling_that_affords_nothing_refuses_before_the_first_fit")
     ),

@@ -6,6 +6,7 @@ import os
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
+from skfairdp import _utils
 from skfairdp.model_selection import _candidate, _pareto_search, _private_search, _search_data
 from skfairdp.privacy import GaussianMechanism, NoiseSource, PrivateSelection, Spending, compose, gdp_mu, repeat
 from tests._tools.inside import AmountTable, ScoreTable, SearchRun, allowance, split_event
@@ -119,6 +120,7 @@ def search_charged_when_it_is_over(patch):
 def trials_that_warn(patch):
     """Warnings of trials let through: their number is the number of trials, losers included."""
     patch.setattr(_private_search, "silence", contextlib.nullcontext)
+    patch.setattr(_utils, "recorded", lambda fit: (fit(), {}))
 
 
 @mutant
