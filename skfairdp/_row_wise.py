@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp._utils import PlainRows, as_objects, by_halves, coins_of, silence
-from skfairdp._utils._sklearn import GENERATORS
+from skfairdp._utils._numeric import GENERATORS
 
 #: Stands where a row has no prediction: an error, a wrong shape. No label of any kind is equal to it.
 NO_CLASS = object()

@@ -283,3 +283,13 @@ def test_a_pickle_of_another_version_says_so(cls):
             InconsistentVersionWarning, match=f"{cls.__name__} of skfairdp from version {said} .*{version}"
         ):
             cls.__new__(cls).__setstate__({**state, **written})
+
+
+def test_a_class_of_a_script_goes_to_another_process():
+    """Found: GridSearchCV(n_jobs=2) of a class that a script derives ended in an error of pickle."""
+
+    def fit(self, X, y, *, X_public=None):
+        return PATEClassifier.fit(self, X, y, X_public=X_public)
+
+    own = type("Own", (PATEClassifier,), {"__module__": "__main__", "fit": fit})
+    assert type(pickle.loads(cloudpickle.dumps(own(epsilon=2.0)))).__name__ == "Own"

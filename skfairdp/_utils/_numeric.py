@@ -5,6 +5,8 @@ Noise is not drawn here; see ``skfairdp.privacy`` for the secret source.
 
 import hashlib
 import numbers
+import os
+import threading
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,10 @@ from scipy.special import expit
 from threadpoolctl import ThreadpoolController
 
 from skfairdp._typing import Floats, Ints, RandomStateLike
+
+#: Whoever sets a global generator for a while, or puts it back, waits for all others: threads have them in common.
+GENERATORS = [threading.RLock()]
+os.register_at_fork(after_in_child=lambda: GENERATORS.__setitem__(0, threading.RLock()))  # its holder is not there
 
 
 def public_generator(random_state: RandomStateLike) -> Generator:

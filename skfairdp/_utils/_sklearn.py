@@ -2,10 +2,8 @@
 
 import functools
 import inspect
-import os
 import random
 import sys
-import threading
 import warnings
 from collections.abc import Callable
 from numbers import Integral
@@ -19,6 +17,8 @@ from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_features as n_columns
 
+# As a module: a class of somebody else's script goes to other processes with all that its wrapped methods name.
+from skfairdp._utils import _numeric
 from skfairdp._utils._plain_state import PlainState
 
 __all__ = ["HasMethods", "Interval", "StrOptions", "n_columns", "take_rows"]
@@ -139,11 +139,6 @@ class NamedEstimator(PlainState, BaseEstimator):
             self.__dict__["_fitted_with"] = {**now, **fitted_with}
 
 
-#: Whoever sets a global generator for a while, or puts it back, waits for all others: threads have them in common.
-GENERATORS = [threading.RLock()]
-os.register_at_fork(after_in_child=lambda: GENERATORS.__setitem__(0, threading.RLock()))  # its holder is not there
-
-
 def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
     """The same method; whoever passes what it does not take, or groups without their name, is told what to do."""
     signature, fitted = inspect.signature(fit), _all_or_nothing(fit)
@@ -189,7 +184,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         before = dict(vars(self))
         torch: Any = sys.modules.get("torch")
         vars(self).pop("_fitted_with", None)
-        with GENERATORS[0]:
+        with _numeric.GENERATORS[0]:
             arrays, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
             tensors = torch.get_rng_state() if hasattr(torch, "set_rng_state") else None  # else it may be half imported
         try:
@@ -206,7 +201,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
                 now.update({**before, **bought})
             raise
         finally:
-            with GENERATORS[0]:
+            with _numeric.GENERATORS[0]:
                 np.random.set_state(arrays)  # noqa: NPY002
                 random.setstate(plain)
                 if tensors is not None:
