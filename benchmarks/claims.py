@@ -450,7 +450,8 @@ def weights_do_not_decide(R: Results) -> bool:
 
 
 def reference_shows_nothing(R: Results) -> bool:
-    return all(row["kl"]["mean"] > 0.69 for row in rows(R["pfguard_settings"], part="reference"))
+    # the logarithm of 2, .693, where the group never appears
+    return all(row["kl"]["mean"] > 0.65 for row in rows(R["pfguard_settings"], part="reference"))
 
 
 def fair_rates_lower_both_gaps(R: Results) -> bool:
@@ -876,7 +877,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     ("With known groups, the drawn groups get evener as batches grow.", weights_do_not_decide),
     ("Neither normalisation is the evener one at every size.", weights_do_not_decide),
-    ("with so few teachers and steps no size of it makes the rare group appear.", reference_shows_nothing),
+    (
+        "with so few teachers and steps no size of it shows more than a trace of the rare group.",
+        reference_shows_nothing,
+    ),
     ("Survives**, measured with the default generator, which is ours.", fair_rates_lower_both_gaps),
     ("Fair label rates lower both gaps at every ε.", fair_rates_lower_both_gaps),
     ("Of the paper's ensembles only GS-WGAN beats a coin on a table.", networks_beat_no_coin),

@@ -18,8 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skfairdp._typing import Array, Floats, Ints, Objects
-from skfairdp._utils import PlainRows, as_objects, by_halves, coins_of, silence
-from skfairdp._utils._numeric import GENERATORS
+from skfairdp._utils import GENERATORS, PlainRows, as_objects, by_halves, coins_of, silence
 
 #: Stands where a row has no prediction: an error, a wrong shape. No label of any kind is equal to it.
 NO_CLASS = object()

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from skfairdp._utils import BLAS
-from skfairdp._utils._numeric import GENERATORS
+from skfairdp._utils import BLAS, GENERATORS
 
 #: Steps of fewer products than this are over before threads have met: some five milliseconds of one core.
 _SMALL = 2**26

@@ -54,7 +54,15 @@ from skfairdp._utils._messages import (
     without_cells,
     without_values,
 )
-from skfairdp._utils._numeric import BLAS, RandomStateLike, child_seeds, coins_of, fit_softmax, public_generator
+from skfairdp._utils._numeric import (
+    BLAS,
+    GENERATORS,
+    RandomStateLike,
+    child_seeds,
+    coins_of,
+    fit_softmax,
+    public_generator,
+)
 from skfairdp._utils._plain_rows import PlainRows, by_halves
 from skfairdp._utils._plain_state import Plain, PlainState, plain, restored
 from skfairdp._utils._sklearn import NamedEstimator
