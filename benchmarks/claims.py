@@ -877,10 +877,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     ("With known groups, the drawn groups get evener as batches grow.", weights_do_not_decide),
     ("Neither normalisation is the evener one at every size.", weights_do_not_decide),
-    (
-        "with so few teachers and steps no size of it shows more than a trace of the rare group.",
-        reference_shows_nothing,
-    ),
+    ("with so few teachers and steps no size of it shows more than a trace of that group.", reference_shows_nothing),
     ("Survives**, measured with the default generator, which is ours.", fair_rates_lower_both_gaps),
     ("Fair label rates lower both gaps at every ε.", fair_rates_lower_both_gaps),
     ("Of the paper's ensembles only GS-WGAN beats a coin on a table.", networks_beat_no_coin),
