@@ -82,7 +82,8 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         Weight λ ≥ 0 of the parity term: of the penalty, or the largest multiplier of the signed loss, in nats of loss
         per violation of 1. 0 is plain DP-SGD, bit for bit, and reads neither public rows nor groups. None is 1 for
         the penalty, and for the signed loss ``log(n_classes) / 0.01``, which no gap above 0.01 is worth, or less where
-        rates have more noise than that: those of small groups.
+        rates have more noise than that: those of small groups. Where chance may break the bound of a small group, it is
+        also what clipping lets through: a ``lam`` that is given closes more, and may cost much accuracy.
     net : {"auto", "mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch net, default="auto"
         The network and how it is trained. "mlp" has 64 tanh units, "additive" none: each column then adds a term of its
         own, which :class:`~skfairdp.inspection.AdditiveTerms` reads. "auto" is "mlp", but with ``lam=0`` and a
@@ -337,7 +338,9 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         set_judgement(self, judgement, in_doubt=loss is None)
         if loss is None:
             return
-        ways = [f"raise 'lam' ({self.lam:.2g})"] if self.lam is not None and loss.is_at_its_bound else []
+        weigh = "set 'lam' (such as 1), which may cost much accuracy"
+        weigh = weigh if self.lam is None else f"raise 'lam' ({self.lam:.2g})"
+        ways = [weigh] if loss.is_at_its_bound else []
         ways.append("allow more (difference_bound of RateParity)")
         ways.append("move thresholds by group afterwards (PrivateThresholds)")
         first = f"Where features allow it, a larger 'epsilon' ({self.epsilon:g}) comes closer"
