@@ -149,7 +149,7 @@ class RateLagrangian:
         self.shape = (n_groups, n_classes if constraints.needs_labels else 1, n_classes)
         self.multipliers = np.zeros(constraints.n_inequalities)
         self.weights = torch.zeros(self.shape)
-        self._most: Any = bound  # that a multiplier may be, by the releases so far
+        self._most: Any = math.inf if bound is None else bound  # that a multiplier may be, by the releases so far
         self._times = frozenset[int]() if plan is None else plan.times(steps)
         self._released: list[Floats] = []
 
