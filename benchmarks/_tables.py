@@ -761,7 +761,8 @@ def images(record: Record) -> str:
     rows = []
     for row in record["rows"]:
         published = PUBLISHED_IMAGES.get(row["method"])
-        distances = " / ".join(short(row[name]["mean"], 2) for name in ("frechet", "frechet_as_drawn", "frechet_worst"))
+        means = [row[name]["mean"] for name in ("frechet", "frechet_as_drawn", "frechet_worst")]
+        distances = " / ".join("–" if mean is None else short(mean, 2) for mean in means)
         cells = (
             [f"*{published[0]}*", f"*{published[1]}*", f"*{published[2]} / {published[3]}*"] if published else ["–"] * 3
         )

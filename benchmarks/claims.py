@@ -406,10 +406,13 @@ def stratified_ahead(R: Results) -> bool:
 
 def table_2_of_pfguard(R: Results) -> bool:
     fair, free = images(R, "gs_wgan, fair batches"), images(R, "gs_wgan, as it is")
-    return all(
-        fair["downstream"][learner][gap]["mean"] > free["downstream"][learner][gap]["mean"]
-        for learner in ("perceptron", "convolutional network")
+    pairs = [
+        (fair["downstream"][one][gap], free["downstream"][one][gap])
+        for one in fair["downstream"]
         for gap in (EO, PARITY)
+    ]
+    return all(
+        abs(a["mean"] - b["mean"]) <= 2 * (a["standard_error"] ** 2 + b["standard_error"] ** 2) ** 0.5 for a, b in pairs
     )
 
 
@@ -840,13 +843,12 @@ CLAIMS: tuple[Claim, ...] = (
         fair_batches_balance,
     ),
     ("G-PATE and DataLens learn next to nothing at ε = 10.", others_learn_nothing),
-    ("Reversed** (three seeds): they rise, for the perceptron and for the convolutional network.", table_2_of_pfguard),
+    ("Not seen** (three seeds): they differ by no more than two standard errors.", table_2_of_pfguard),
     ("With stratified batches equalized-odds gaps fall.", table_2_by_stratified),
     (
         (
-            "The paper's Table 2 is reversed for GS-WGAN: with importance sampling (*fair batches*) the gaps "
-            "of classifiers that learn from its images rise, for the perceptron and for the convolutional "
-            "network."
+            "The paper's Table 2 is not seen for GS-WGAN: with importance sampling (*fair batches*) the gaps "
+            "of classifiers that learn from its images differ by no more than two standard errors."
         ),
         table_2_of_pfguard,
     ),

@@ -325,7 +325,7 @@ class RandomizedResponseClassifier(PrivateClassifier):
         "debias": ["boolean"],
     }
 
-    delta: ClassVar[float] = 0.0  # type: ignore[misc]
+    delta: ClassVar[float] = 0.0  # type: ignore[misc]  # no parameter here: answers have a pure ε
 
     def fit(
         self, X: ArrayLike, y: MaybeArray = None, *, sensitive_features: MaybeArray = None, subject: SubjectLike = None

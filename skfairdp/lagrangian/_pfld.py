@@ -158,7 +158,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     sensitive attribute 1.0
     """
 
-    epsilon: float | None = 1.0  # type: ignore[assignment]
+    epsilon: float | None = 1.0  # type: ignore[assignment]  # None where no noise is asked for
     constraints: Any = "demographic_parity"
     gamma: float | None = None
     lam_max: float = 5.0

@@ -90,7 +90,7 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     voting: Any = "soft"
     classes: ArrayLike | None = None
     groups: ClassVar[None] = None  # type: ignore[misc]  # it reads none
-    sensitive_columns: ClassVar[None] = None  # type: ignore[misc]
+    sensitive_columns: ClassVar[None] = None  # type: ignore[misc]  # nor these
     public_data: PublicData | SyntheticRows | None = None
     memory: str | joblib.Memory | None = None
     n_jobs: int | None = None

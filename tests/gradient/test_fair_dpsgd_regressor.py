@@ -562,3 +562,14 @@ def test_an_exposure_of_rows_in_another_order_is_refused_before_anything_is_spen
     model.fit(table, counts, exposure=exposure.sort_index())
     with pytest.raises(ValueError, match="exposure of FairDPSGDRegressor has another index than X"):
         model.predict(table, exposure=exposure)
+
+
+def test_a_bound_below_the_noise_does_not_take_all_that_features_say():
+    """Found: an R² of -.01, as the pushes of four groups that do not differ were cut unevenly by clipping."""
+    rng = np.random.default_rng(2)
+    X, groups = rng.normal(size=(6000, 4)), rng.integers(4, size=6000)
+    y = np.clip(1000 + 350 * X[:, 0] + 200 * X[:, 1] + 400 * rng.normal(size=6000), 0, 3000)
+    how = {"bounds": (0, 3000), "gamma": 5.0, "groups": [0, 1, 2, 3], "random_state": 2, "noise_seed": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert FairDPSGDRegressor(epsilon=1.0, **how).fit(X, y, sensitive_features=groups).score(X, y) > 0.2

@@ -335,6 +335,12 @@ def test_a_multiplier_stops_where_clipping_would_where_chance_may_break_its_ineq
     assert loss.multipliers[few].max() == pytest.approx(4.0 * 100 / 10_100)
     assert loss.multipliers[~few].max() > 4.0 * 5000 / 10_100  # chance does not explain a gap between many rows
 
+    own = RateLagrangian(constraints, bound=1.0, plan=DualPlan(releases=4, noise=1.0), max_grad_norm=4.0)
+    assert not own.is_at_its_bound and not RateLagrangian(constraints).is_at_its_bound  # nothing was released yet
+    for _ in range(100):
+        own.move(np.array([[4000.0, 1000.0], [1000.0, 4000.0], [60.0, 40.0]]))
+    assert own.multipliers[few].max() == 1.0  # a bound of one's own stands
+
 
 def test_a_group_of_few_rows_takes_nothing_from_the_others():
     """Found: accuracy .53 for .78, where no group differs from another but by chance."""
