@@ -121,6 +121,11 @@ class Judgement:
         counts = self.counts + scale[..., None] * (after - before)
         return replace(self, constraints=constraints, counts=counts, noise=noise)
 
+    def of_one_class(self) -> "Judgement":
+        """Of a model that answers one class to every row: what that is sure to meet needs no look."""
+        left = () if fairness.constant_meets(self.constraints.constraints) else self.constraints.constraints
+        return replace(self, constraints=replace(self.constraints, constraints=left), weaker=None)
+
     @cached_property
     def gap(self) -> float:
         """The largest difference between two groups, of the rates that are constrained; of another constraint, by how
@@ -131,7 +136,8 @@ class Judgement:
         noise = np.sqrt(noise)
         clear = np.vstack([rows > fairness.CLEAR_SIZE * noise, np.ones((1, rows.shape[1]), dtype=bool)])
         told = ((gaps.coefficients == 0) | clear).all((1, 2))
-        return float(np.where(told, gaps.violations(counts), 0.0).max(initial=0.0)) if told.any() else math.nan
+        unknown = math.nan if self.constraints.constraints else 0.0
+        return float(np.where(told, gaps.violations(counts), 0.0).max()) if told.any() else unknown
 
     @cached_property
     def gap_bound(self) -> float:
@@ -175,11 +181,6 @@ class Judgement:
         broken_by, noise = fairness.noise_of_violations(self.constraints, [self.counts], self.noise)
         told = np.isfinite(noise)
         return float(noise[np.where(told, broken_by, -math.inf).argmax()]) if told.any() else math.inf
-
-    @property
-    def said(self) -> tuple[float, float, str]:
-        """What becomes ``gap_``, ``gap_bound_`` and ``constraint_holds_`` of an estimator."""
-        return self.gap, self.gap_bound, self.holds
 
     def warn(self, owner: str, rows: str, instead: str, *, in_doubt: bool = False, check: str = LOOK_ANEW) -> None:
         """Say so where a constraint is broken by more than the error of what is known; one that was given no bound of
@@ -339,6 +340,7 @@ def set_judgement(estimator: Any, judgement: "Judgement | None", *, in_doubt: bo
     for name in ("gap_", "gap_bound_", "constraint_holds_"):
         vars(estimator).pop(name, None)
     if judgement is not None:
+        in_doubt = in_doubt and judgement.constraints.n_inequalities > 0
         estimator.gap_, estimator.gap_bound_ = judgement.gap, 1.0 if in_doubt else judgement.gap_bound
         estimator.constraint_holds_ = "within the noise" if in_doubt and judgement.holds == "yes" else judgement.holds
 

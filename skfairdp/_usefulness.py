@@ -1,7 +1,7 @@
 """Whether a model is of use: told beforehand from public numbers, and judged beside the most frequent class."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -12,7 +12,6 @@ from scipy.stats import norm
 from skfairdp._typing import Floats, Ints
 from skfairdp._utils import PlainState, warn_caller
 from skfairdp.exceptions import UtilityWarning
-from skfairdp.fairness import NOTIONS, RateBound, RateParity, name_of
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, Protects, gdp_mu
 
 FOLDS = 3
@@ -43,8 +42,6 @@ FOR_CLOSER = 0.25
 #: the middle is off, or not what the mean is.
 REACH, KNOWN, OFF = 2.5, 0.05, 0.4
 _GRID = 2.0**20
-#: What a classifier that answers one class for every row never breaks.
-_MET = frozenset(NOTIONS) - {"accuracy_parity"}
 
 
 @dataclass(frozen=True)
@@ -109,13 +106,6 @@ def spread_by_rows(rates: Floats, n_features: int, n_rows: int) -> float:
     """How far chance moves what a linear rule says of a class, by the rows that it is taught by."""
     second, first = np.sort(rates)[-2:]
     return math.sqrt(max(first + second - (first - second) ** 2, 0.0) / 4 * n_features / max(n_rows, 1))
-
-
-def constant_meets(notions: Sequence[str | RateParity | RateBound]) -> bool:
-    """Whether one class for every row is sure to meet constraints; equal errors and bounds it may break."""
-    if any(isinstance(notion, RateBound) for notion in notions):
-        return False
-    return _MET.issuperset(map(name_of, notions))
 
 
 def may_fall_back(y: Ints) -> bool:

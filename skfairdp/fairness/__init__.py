@@ -18,6 +18,7 @@ from skfairdp.fairness._rates import (
     RateConstraints,
     RateParity,
     by_position,
+    constant_meets,
     name_of,
     read_constraints,
     read_rate_constraints,

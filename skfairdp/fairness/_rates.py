@@ -388,7 +388,7 @@ class RateConstraints:
             right = codes[:, None] == codes if name in ("accuracy", "error_rate") else codes == positive
             turned = name in ("error_rate", "true_negative_rate", "false_negative_rate")
             found.append(cell[:, None] * (~right if turned else right))
-        return np.array(found)
+        return np.array(found).reshape(-1, len(codes), len(codes))
 
     @cached_property
     def cells(self) -> Floats:
@@ -593,6 +593,11 @@ def _names(supported: Sequence[str]) -> list[str]:
 def name_of(notion: Notion) -> str:
     """The name of a notion, of ``NOTIONS``, that has a bound of its own or none."""
     return notion if isinstance(notion, str) else _RATES[notion.rate]
+
+
+def constant_meets(notions: Iterable[Notion]) -> bool:
+    """Whether one class for every row is sure to meet constraints; equal errors and bounds it may break."""
+    return not any(isinstance(one, RateBound) or name_of(one) == "accuracy_parity" for one in notions)
 
 
 def by_position(notions: Sequence[Notion], groups: Values, classes: Values, owner: str) -> tuple[Notion, ...]:

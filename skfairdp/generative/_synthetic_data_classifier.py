@@ -318,6 +318,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     def _tell_judgement(self, judgement: Judgement | None, *, is_told: bool) -> None:
         """What the answers do to the groups; of private rows that nobody looked at synthetic ones say something."""
         found, rows = judgement or self._left, "private" if judgement else "synthetic"
+        found = found.of_one_class() if found and self._is_behind else found
         _judge.set_judgement(self, self._left and found, in_doubt=judgement is None)
         if self._left is not None and found is not None and not is_told:
             found.warn(

@@ -332,8 +332,11 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
 
     def _tell_judgement(self, loss: "RateLagrangian | None", judgement: Judgement | None) -> None:
         """What was found of the network that is returned, and a warning where a constraint is not held."""
+        from skfairdp._networks import is_constant, module_of
+
         if judgement is None:
             return
+        judgement = judgement.of_one_class() if is_constant(module_of(self.net_)) else judgement
         # A penalty has a weight, and was given no bound; and few public rows are learned by heart.
         set_judgement(self, judgement, in_doubt=loss is None)
         if loss is None:

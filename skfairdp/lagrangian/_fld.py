@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from skfairdp import _utils
 from skfairdp._docs import shared_docs
 from skfairdp._inputs import read_unprotected
-from skfairdp._judge import Judgement, held_by_network
+from skfairdp._judge import Judgement, held_by_network, set_judgement
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, Values
 from skfairdp._usefulness import LEAST_ROWS, MOST_ROWS, tried_on_parts
@@ -196,7 +196,7 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
         judgement = Judgement.by_weights(constraints, membership, codes, answers)
         if constraints.needs_labels:
             judgement = judgement.after_learning(self._optimism(features, codes))
-        self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
+        set_judgement(self, judgement)
         self.violation_ = judgement.violation
         if self.lam_max > 0:
             judgement.warn(

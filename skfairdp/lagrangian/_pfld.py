@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils.metadata_routing import UNUSED
 
+from skfairdp import fairness
 from skfairdp._column_tables import scaled_by_public_rows
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of, read_source
-from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
+from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network, set_judgement
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
 from skfairdp._typing import ArrayLike, Ints, MaybeArray, SubjectLike
-from skfairdp._usefulness import MOST_ROWS, Comparison, constant_meets, may_fall_back, seen, tried_on_parts
+from skfairdp._usefulness import MOST_ROWS, Comparison, may_fall_back, seen, tried_on_parts
 from skfairdp._utils import child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
-from skfairdp.fairness import NOTIONS, FairnessConstraints, RateConstraints, by_position, read_constraints
 from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, dual_settings, settled
 from skfairdp.lagrangian._plan import PRIMALS, GroupModel, NoisyGradients, PFLDPlan, release_asked
 from skfairdp.privacy import Protects
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from skfairdp._networks import Net, Network
 
-_NOTIONS = tuple(notion for notion in NOTIONS if notion != "generalized_demographic_parity")
+_NOTIONS = tuple(notion for notion in fairness.NOTIONS if notion != "generalized_demographic_parity")
 
 
 @shared_docs
@@ -236,10 +236,10 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             # all of this is released or public, up to the table of the answers of what is returned
             answers = predict_logits(module, rows).argmax(axis=1)
             trial, optimism = self._tried(answers, rows, data, net, seeds[1])
-            falls_back = not trial.is_passed and may_fall_back(data.y) and constant_meets(constraints.notions)
+            falls_back = not trial.is_passed and may_fall_back(data.y) and fairness.constant_meets(constraints.notions)
             given = np.full_like(answers, trial.usual) if falls_back else answers
             judgement = plan.release_answers(groups[counted], data.y[counted], given[counted], noise)
-            judgement = judgement.after_learning(0.0 if falls_back else optimism)
+            judgement = judgement.of_one_class() if falls_back else judgement.after_learning(optimism)
 
         module = _constant(data) if falls_back else behind(scales, module)
         self.net_ = fitted_net(net, module, data.classes, self.privacy_)
@@ -268,7 +268,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         y, rows = data.y[some], rows[some]
 
         def answers(learned: Ints) -> Ints:
-            of_part = FairnessConstraints((), y[learned], len(data.classes))
+            of_part = fairness.FairnessConstraints((), y[learned], len(data.classes))
             of_size = net if is_small else self._net(len(learned))
             module, _ = train_with_groups(of_size, rows[learned], of_part, None, dual_settings(self), seed=seed)
             return predict_logits(module, rows).argmax(axis=1)
@@ -282,8 +282,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         """Say so where one class is as good, or where the answers of what is returned do not hold a constraint."""
         if not trial.is_better and len(self.classes_) > 1:
             trial.warn(self.classes_[trial.usual], type(self).__name__, falls_back=falls_back)
-        self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
-        self.violation_, self.violation_noise_ = judgement.violation, judgement.violation_noise
+        set_judgement(self, judgement)
+        self.violation_, self.violation_noise_ = judgement.violation, 0.0 if falls_back else judgement.violation_noise
         if falls_back or self.lam_max == 0:  # one class for everybody is told already, and 0 asks for nothing
             return
         at_bound = bool((np.abs(self.multipliers_) >= self.lam_max).any())
@@ -297,7 +297,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> TrainingData:
         self._validate_params()
         owner = type(self).__name__
-        read_constraints(self._asked, owner, supported=_NOTIONS)
+        fairness.read_constraints(self._asked, owner, supported=_NOTIONS)
         if not isinstance(self._primal(), GroupModel) and gathered(X) is not None:
             raise ValueError(
                 f"{owner} reads X in chunks only with primal='group_model': noisy gradients go through all rows at "
@@ -360,7 +360,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
     def _primal(self) -> GroupModel | NoisyGradients:
         return self._parts()["primal"]
 
-    def _constraints(self, data: TrainingData, y: Ints) -> FairnessConstraints:
+    def _constraints(self, data: TrainingData, y: Ints) -> fairness.FairnessConstraints:
         """Those of rows with these codes of classes."""
         owner = type(self).__name__
         if len(data.classes) < 2:
@@ -368,11 +368,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
                 f"{owner} compares how often classes are predicted, and 'classes' lists one only: "
                 f"{data.classes.tolist()[0]!r}. List two or more."
             )
-        notions = read_constraints(self._asked, owner, supported=_NOTIONS)
-        notions = by_position(notions, data.domain.tolist(), data.classes.tolist(), owner)
-        return FairnessConstraints(notions, y, len(data.classes))
+        notions = fairness.read_constraints(self._asked, owner, supported=_NOTIONS)
+        notions = fairness.by_position(notions, data.domain.tolist(), data.classes.tolist(), owner)
+        return fairness.FairnessConstraints(notions, y, len(data.classes))
 
-    def _held(self, data: TrainingData) -> RateConstraints:
+    def _held(self, data: TrainingData) -> fairness.RateConstraints:
         """What the hard answers are judged by."""
         return held_by_network(self._asked, data.domain.tolist(), data.classes.tolist(), type(self).__name__)
 

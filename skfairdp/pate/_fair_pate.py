@@ -299,8 +299,9 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             # A group is no further from all others than from the furthest of them, and no nearer than to all rows.
             asked = [fairness.RateParity("selection_rate", self._held_to(n_classes)[0], method="to_overall")]
             judgement = replace(judgement, weaker=replace(judgement.constraints, constraints=asked))
-        set_judgement(self, judgement, in_doubt=rows == "sampled")
-        if not told and not isinstance(self.student_, training.ConstantStudent):  # which is told already
+        is_constant = isinstance(self.student_, training.ConstantStudent)  # which is told already
+        set_judgement(self, judgement.of_one_class() if is_constant else judgement, in_doubt=rows == "sampled")
+        if not told and not is_constant:
             advice = (
                 "Ask for less than you need (a smaller 'gamma' is free with refit), raise 'epsilon', or use IDP3 at "
                 "prediction."
@@ -321,10 +322,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
                     return Judgement(held, student.counts), "sampled"
                 other, look = self._looked
                 return look.moved(held, student.flows_from(other, public.X, public.groups)), "private"
-            shape = len(held.groups), len(self.classes_)  # one class for everybody, whatever group and label are
-            cells = np.indices(shape).reshape(2, -1)
-            one = np.full(cells.shape[1], student.predict(public.X[:1])[0])
-            return Judgement.by_rows(held, cells[0], cells[1], one), "sampled"
+            shape = len(held.groups), len(self.classes_), len(self.classes_)  # of one class for everybody
+            return Judgement(held, np.zeros(shape), 1.0), "sampled"  # nobody has looked how often it is right
         answers = student.predict(public.X)
         if not own and not isinstance(student, training.ConstantStudent) and len(public.X) <= _MOST_LEFT_OUT:
             others = answers.copy()

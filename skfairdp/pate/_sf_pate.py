@@ -15,11 +15,11 @@ from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks, rehearse_student, seeded_predictions
 from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike
-from skfairdp._usefulness import Comparison, VoteForecast, constant_meets, may_fall_back, seen, tried
+from skfairdp._usefulness import Comparison, VoteForecast, may_fall_back, seen, tried
 from skfairdp._utils import public_generator, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
-from skfairdp.fairness import read_constraints
+from skfairdp.fairness import constant_meets, read_constraints
 from skfairdp.lagrangian import LagrangianClassifier, as_perceptron, in_codes
 from skfairdp.pate import _fair_votes as ensemble
 from skfairdp.pate._query_plan import count_teachers, warn_of_many_teachers
@@ -248,9 +248,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             with note_votes_are_released(f"; refit({other}=...) trains another from them"):
                 raise problem
         carrying(self.student_, self.privacy_)
-        if judgement is not None:
-            set_judgement(self, judgement)
-            self._warn_of(judgement, "its rows")
+        self._tell_judgement(judgement, "its rows")
         return self
 
     def _read(self, X: Any, y: Any, *, sensitive_features: Any = None, subject: Any = None) -> ensemble.AttributeRows:
@@ -346,14 +344,14 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         """Train another student, for nothing: what it does to the groups is known by released votes at most."""
         self._train()
         found: Judgement | None = getattr(carrying(self.student_, self.privacy_), "judgement", None)
-        set_judgement(self, found, in_doubt=True)
-        if found is not None:
-            self._warn_of(found, "its rows, with groups by its released votes,", in_doubt=True)
+        self._tell_judgement(found, "its rows, with groups by its released votes,", in_doubt=True)
         return self
 
-    def _warn_of(self, judgement: Judgement, rows: str, *, in_doubt: bool = False) -> None:
-        """Say so where the student does not hold what was asked."""
-        if isinstance(self.student_, ConstantStudent):  # which is told already
+    def _tell_judgement(self, judgement: Judgement | None, rows: str, *, in_doubt: bool = False) -> None:
+        """What the student does to the groups, and a warning where it does not hold what was asked."""
+        is_constant = isinstance(self.student_, ConstantStudent)  # which is told already
+        set_judgement(self, judgement.of_one_class() if judgement and is_constant else judgement, in_doubt=in_doubt)
+        if judgement is None or is_constant:
             return
         advice = (
             "Take another constraint, which features and the price of errors may allow, or a larger 'epsilon'; "

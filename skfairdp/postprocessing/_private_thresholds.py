@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_features
-from skfairdp._judge import Judgement
+from skfairdp._judge import Judgement, set_judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, check_free_disk, other_rows
 from skfairdp._teachers import bytes_on_disk, counted_once
@@ -197,7 +197,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             seen = plan.look.release(answer_counts(constraints, groups[held], y[held], given), noise)
 
         judgement = Judgement(constraints, seen, plan.look.sigma)
-        self.gap_, self.gap_bound_, self.constraint_holds_ = judgement.said
+        judgement = judgement.of_one_class() if np.unique(answers).tolist() in ([0], [1]) else judgement
+        set_judgement(self, judgement)
         self.estimator_, self.classes_, self.groups_ = model, classes, data.domain
         self.edges_, self.counts_, self.smoothed_counts_, self.answers_ = edges, counts, smoothed, answers
         self._key, self._guesses = key, guess
