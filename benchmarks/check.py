@@ -38,6 +38,7 @@ METHODS = {
     "audit_ratio": ("PATE", "FairDPSGD", "PFLD", "SFPATE", "PFGuard", "RandomizedResponse"),
     "audit": ("PATE", "FairPATE", "SFPATE"),
     "bounds": ("FairPATE", "FairDPSGD", "SFPATE", "PFLD", "SyntheticData", "Calibrator", "PrivateThresholds"),
+    "case_study": ("FairDPSGD", "Schema-release"),
     "calibrator": ("Calibrator", "FairDPSGD", "PATE"),
     "color_mnist": ("FairPATE", "FairDPSGD", "IDP3"),
     "fair_dpsgd": ("FairDPSGD", "IDP3"),
@@ -288,7 +289,7 @@ def frozen_fits(name: str, revision: str) -> tuple[list[str], list[str]]:
         return [], []
     old, new = json.loads(then)["fits"], json.loads(now)["fits"]
     mine = [fit for fit in old if fit in new and fit.startswith(methods)]  # frozen then and now
-    return mine, [fit for fit in mine if _answers(old[fit]) != _answers(new[fit])]
+    return mine, [fit for fit in mine if differs(old[fit], new[fit])]
 
 
 def text_of(path: str) -> str | None:
@@ -335,9 +336,11 @@ def few(names: list[str]) -> str:
     return f"{', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
 
 
-def _answers(fit: dict[str, object]) -> tuple[object, object]:
-    """What a fit answers and what it guarantees; how a ledger words its releases is no answer."""
-    return fit.get("arrays"), fit.get("privacy")
+def differs(old: dict[str, object], new: dict[str, object]) -> bool:
+    """Whether a frozen fit's answers, guarantee or gap changed; gaps of old ones are unknown, and a ledger's words no
+    answer."""
+    gap_changed = "judged" in old and old["judged"] != new.get("judged")
+    return gap_changed or any(old.get(part) != new.get(part) for part in ("arrays", "privacy"))
 
 
 if __name__ == "__main__":

@@ -170,6 +170,12 @@ def test_a_parameter_that_is_gone_is_a_setting_if_it_was_a_number(house, given, 
     assert house.says()[0] == word
 
 
+def test_a_frozen_fit_differs_in_its_gap_where_that_was_frozen(check):
+    then, now = {"arrays": "1", "judged": {"gap": 0.1}}, {"arrays": "1", "judged": {"gap": 0.2}}
+    assert check.differs(then, now) and check.differs(then, {"arrays": "1"})
+    assert not check.differs({"arrays": "1"}, now) and not check.differs(now, now)
+
+
 @pytest.mark.parametrize("changed", [{"arrays": "other"}, {"arrays": "1", "privacy": {"epsilon": "2"}}])
 def test_a_result_is_stale_where_its_frozen_fits_changed_and_these_are_named(house, changed):
     house.write("skfairdp/_model.py", CODE.replace("rows * passes", "rows"))

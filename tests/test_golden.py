@@ -54,6 +54,10 @@ def test_the_comparison_sees_every_part():
         (("ledger",), []),
     ]:
         assert len(differences(changed(expected, path, value), expected)) == 1, path
+    judged = FITS["FairPATE-own-rows"]
+    for name, value in (("gap", lambda gap: gap + 0.03), ("gap_bound", 0.0), ("holds", "no"), ("gap_bound", "nan")):
+        assert len(differences(changed(judged, ("judged", name), value), judged)) == 1, name
+    assert differences(changed(judged, ("judged", "gap"), lambda gap: gap + 0.01), judged) == []
 
 
 def test_last_digits_and_labels_on_the_edge_belong_to_the_machine():

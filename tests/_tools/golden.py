@@ -32,6 +32,8 @@ DIGITS = 10
 TOLERANCE = 1e-4
 #: Noise multipliers of events are found by root finding in double precision.
 EVENT_TOLERANCE = 1e-8
+#: Of what a fit says of its gap: a row at the edge of a rule may be counted on the other side.
+GAP_TOLERANCE = 0.02
 #: Of arrays that follow no margin (rows drawn, answers one after the other), this share may be others.
 OTHERS = 0.05
 
@@ -45,6 +47,10 @@ def frozen(entry: Fit) -> dict[str, Any]:
         fitted, rows = _fitted(entry, **({"noise_seed": 0} if entry.spends else {}))
         arrays = {name: _plain(values) for name, values in entry.probe(fitted, rows).items()}
         found: dict[str, Any] = {"arrays": arrays}
+        judged = fitted[0] if isinstance(fitted, tuple) else fitted
+        if hasattr(judged, "gap_bound_"):
+            said = (judged.gap_, judged.gap_bound_, judged.constraint_holds_)
+            found["judged"] = dict(zip(("gap", "gap_bound", "holds"), map(_digits, said), strict=True))
         if entry.spends:
             ledger = PrivacyLedger()
             _fitted(entry, ledger=ledger)
@@ -71,6 +77,9 @@ def differences(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
         for name in sorted({*mine, *theirs})
         if not _same(mine.get(name), theirs.get(name))
     ]
+    mine, theirs = found.get("judged", {}), expected.get("judged", {})
+    if mine.keys() != theirs.keys() or not all(_close(mine[name], theirs[name]) for name in mine):
+        told.append(f"it says {mine} of its gap instead of {theirs}")
     if len(found.get("ledger", [])) != len(expected.get("ledger", [])):
         told.append(f"{len(found['ledger'])} charges instead of {len(expected['ledger'])}")
     mine, theirs = found["arrays"], expected["arrays"]
@@ -121,6 +130,10 @@ def _rounded(tree: Any) -> Any:
     if isinstance(tree, dict):
         return {str(key): _rounded(value) for key, value in tree.items()}
     return [_rounded(value) for value in tree] if isinstance(tree, list | tuple) else _digits(tree)
+
+
+def _close(mine: Any, theirs: Any) -> bool:
+    return mine == theirs or (not {str} & {type(mine), type(theirs)} and abs(mine - theirs) <= GAP_TOLERANCE)
 
 
 def _entry(charge: Any) -> dict[str, Any]:
