@@ -182,8 +182,8 @@ def test_the_reference_lists_every_name_of_the_top_level_once():
 # ---- signatures ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", sorted(name for name in skfairdp.__all__ if hasattr(getattr(skfairdp, name), "fit")))
 def test_help_on_fit_fits_on_a_screen(name):
-    lines = pydoc.render_doc(getattr(skfairdp, name).fit, renderer=pydoc.plaintext).splitlines()
-    assert len(lines) <= 50
-    assert (
-        max(map(len, lines)) <= 420
-    )  # the signature is one line, and wraps four times where subjects and exposures are taken
+    said = pydoc.render_doc(getattr(skfairdp, name).fit, renderer=pydoc.plaintext)
+    # A long signature is one line, and from Python 3.13 on one for each parameter.
+    signature, _, rest = said.partition("\n    ") if "fit(self" in said else said.partition("\n)")
+    assert len(rest.splitlines()) <= 48
+    assert len(" ".join(signature.split())) <= 500  # it wraps four times where subjects and exposures are taken
