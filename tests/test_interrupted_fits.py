@@ -141,7 +141,7 @@ def test_an_earlier_model_goes_as_a_whole(part):
     """Found: Ctrl-C while it went left a student without classes, whose predict was an AttributeError."""
     model, fit = pate(epsilon=SECOND)
     fit()
-    left = [part]
+    kept, answers, left = dict(vars(model)), model.predict(made_rows()["X"]), [part]
 
     def trace(frame, event, arg):
         if frame.f_code is not Spending._forget.__code__:
@@ -159,8 +159,13 @@ def test_an_earlier_model_goes_as_a_whole(part):
             fit()
     finally:
         sys.settrace(before)
-    with pytest.raises(NotFittedError):
-        model.predict(made_rows()["X"])
+    # From Python 3.12 on a comprehension's lines are those of its function: the first places lie before anything goes.
+    if sys.version_info >= (3, 12) and hasattr(model, "classes_"):
+        assert part < 17 and vars(model).keys() == kept.keys()
+        np.testing.assert_array_equal(model.predict(made_rows()["X"]), answers)
+    else:
+        with pytest.raises(NotFittedError):
+            model.predict(made_rows()["X"])
 
 
 @pytest.mark.parametrize("name", MODELS)
