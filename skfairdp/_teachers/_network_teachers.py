@@ -239,12 +239,9 @@ def _run_stacks(
 
 
 def _on_one_thread(function: Callable[..., Any], net: "StackedMLP | StackedModule", *task: Any, **options: Any) -> Any:
-    """Call a function on one stack, in a thread that has an architecture of its own.
-
-    One torch thread per stack: threads inside these small products wait for each other, on a busy machine for most
-    of the time, and their number can change the last bits; ``_run_stacks`` restores the setting. A module's
-    parameters are swapped in place while it is called, so that two threads cannot share one.
-    """
+    """Call a function on one stack, in a thread that has an architecture of its own, as a module's parameters are
+    swapped in place. One torch thread per stack: those inside small products wait for each other, and their number can
+    change the last bits; ``_run_stacks`` restores the setting."""
     import torch
 
     torch.set_num_threads(1)

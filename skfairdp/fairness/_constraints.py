@@ -193,10 +193,8 @@ class FairnessConstraints:
     @cached_property
     def unique_columns(self) -> tuple[Ints, Ints]:
         """Constraints that ask for groups, one for each score, and for each constraint whose place among them it has.
-
         Who releases what groups say of each score releases it once, whatever is asked of it. A constraint that asks for
-        no groups has the first place, and nothing in it counts.
-        """
+        no groups has the first place, and nothing in it counts."""
         first: dict[Any, int] = {}
         for c, column in enumerate(self.columns):
             if not column.is_overall:

@@ -304,11 +304,9 @@ def _ids(estimator: Any, X: Any, subject: ArrayLike | str | None) -> "pd.Series[
 def _claimed(
     run: "_Runner", epsilon: float | None, delta: float | None, relation: str | None, canaries: Sequence[Canary] | None
 ) -> tuple[float, float, str]:
-    """ε, δ and relation to judge: as given, else as a fit on the rows of the audit states them.
-
-    A claim for a null record is judged with a record that is absent, where the estimator can be told how many rows
-    there are; else with a replaced one, and what is claimed of that.
-    """
+    """ε, δ and relation to judge: as given, else as a fit on the rows of the audit states them. A claim for a null
+    record is judged with a record that is absent, where the estimator can be told how many rows there are; else with a
+    replaced one, and what is claimed of that."""
     name = type(run.estimator).__name__
     stated, error = run.stated()
     if error is not None and stated.epsilon is None and epsilon is None:

@@ -306,11 +306,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     def _retry(self, first: Judgement, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource) -> Judgement:
         """Where the student breaks its constraints, train one with smaller bounds of the same votes, and look once
-        more. The one that breaks them by less is kept.
-
-        Of hard answers a smaller bound takes less away than its part, and of rare ones least. By the released votes
-        the gap is another one than by groups, but shrinks along: the bound is halved until it has shrunk as needed.
-        """
+        more; the one that breaks them by less is kept. By the released votes the gap is another one than by groups, but
+        shrinks along: the bound is halved until it has shrunk as needed."""
         kept = self.student_
         if judge.looks == 1 or first.tightening == 1 or isinstance(kept, ConstantStudent):
             return first

@@ -776,9 +776,7 @@ def _with_own_group(column: _columns.Column) -> _columns.Column:
 
 class SchemaParameter:
     """The parameter ``schema`` of an estimator: what ``Schema.to_dict`` or a filled in template says is a Schema too.
-
-    What contradicts itself, or is not filled in yet, stays as it is, and a fit refuses it.
-    """
+    What contradicts itself, or is not filled in yet, stays as it is, and a fit refuses it."""
 
     def __set__(self, owner: Any, value: Schema | Mapping[str, Any] | None) -> None:
         if isinstance(value, Mapping):
