@@ -572,14 +572,16 @@ class FairClippingStep(DPStep):
         sigma = self.noise_multiplier / math.sqrt(1 - self.rule.count_share) * bound
         return privacy.GaussianMechanism(sigma, sensitivity=bound, relation=self.relation)
 
+    def release_counts(self, exact: Tensor, source: privacy.NoiseSource) -> Tensor:
+        """Noisy counts of a batch."""
+        return torch.from_numpy(self.counts.release(exact.numpy(), source))
+
     def release(
         self, module: nn.Module, loss: PerSampleLoss, X: Tensor, y: Tensor, source: privacy.NoiseSource, **options: Any
     ) -> dict[str, Tensor]:
         """The noisy mean gradient of a batch, by parameter name."""
 
         def factors(norms: Tensor) -> Tensor:
-            return self.rule.factors(
-                norms, y[:, 1], lambda exact: torch.from_numpy(self.counts.release(exact.numpy(), source))
-            )
+            return self.rule.factors(norms, y[:, 1], lambda exact: self.release_counts(exact, source))
 
         return super().release(module, loss, X, y, source, factors=factors, **options)

@@ -81,13 +81,6 @@ def vote_histogram(predictions: ArrayLike, n_classes: int) -> Ints:
     """Count the teachers' votes for each row and class. The counts are **private**. Where one record changes one
     teacher, they change by at most ``sqrt(2)`` in L2 norm per row of the histogram, and their maximum by at most 1."""
     votes = np.asarray(predictions)
-    if votes.ndim != 2 or votes.dtype.kind not in "iu":
-        raise ValueError(
-            "predictions of vote_histogram must be an integer array of shape (n_teachers, n_rows). "
-            f"Got shape {votes.shape} and dtype {votes.dtype} instead."
-        )
-    if votes.size and (votes.min() < 0 or votes.max() >= n_classes):
-        raise ValueError(f"predictions of vote_histogram must be class codes in [0, {n_classes}).")
     n_teachers, n_rows = votes.shape
     out = np.empty((n_rows, n_classes), dtype=np.int64)
     chunk = max(1, _CHUNK_VOTES // max(n_teachers, 1))

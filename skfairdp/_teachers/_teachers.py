@@ -21,7 +21,7 @@ from skfairdp._rows import LISTED, Chunk, PartWork, RowSource, both_added, one_o
 from skfairdp._teachers._classifiers import ClassifierEnsemble, fit_classifiers
 from skfairdp._teachers._logistic import LogisticEnsemble, LogisticTeachers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble
-from skfairdp._teachers._partition import Parts, check_count, vote_histogram
+from skfairdp._teachers._partition import Parts, vote_histogram
 from skfairdp._typing import ArrayLike, Ints
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator, silence
 from skfairdp.schema import CompactRows, RawTable, Schema
@@ -83,12 +83,9 @@ def fit_teachers(
     fitted, cannot predict, or predicts what is no class. Nothing tells it: no error, warning, print, log record or
     count.
     """
-    check_count("n_teachers", n_teachers, "fit_teachers", lowest=1)
-    check_count("n_classes", n_classes, "fit_teachers", lowest=1)
     if not hasattr(X, "shape"):
         X = np.asarray(X)
-    codes = _codes(y, "y", X.shape[0], n_classes)
-    part_of = _codes(assignment, "assignment", X.shape[0], n_teachers)
+    codes, part_of = (np.asarray(values, dtype=np.int64) for values in (y, assignment))
     engine = engine_of(teacher)
     if engine is not None:
         X = engine._validate(X)
@@ -158,17 +155,6 @@ def engine_of(teacher: Any) -> LogisticTeachers | MLPTeachers | ModuleTeachers |
         "The 'teacher' parameter must be 'logistic', 'mlp', a LogisticTeachers, MLPTeachers or ModuleTeachers, a "
         f"scikit-learn classifier, or a torch module. Got {teacher!r} instead."
     )
-
-
-def _codes(values: ArrayLike, name: str, n_rows: int, stop: int) -> Ints:
-    codes = np.asarray(values)
-    if codes.shape != (n_rows,):
-        raise ValueError(
-            f"{name} of fit_teachers must have shape ({n_rows},), one entry per row of X. Got shape {codes.shape}."
-        )
-    if codes.dtype.kind not in "iu" or (n_rows and (codes.min() < 0 or codes.max() >= stop)):
-        raise ValueError(f"{name} of fit_teachers must be integer codes in [0, {stop}).")
-    return codes.astype(np.int64)
 
 
 _MOST_BYTES = 2**29  # of the features of teachers that are trained at once

@@ -105,9 +105,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
         All groups (tuples for intersections). None takes those of the public rows; for a constraint, those of the
         private ones, which is a release.
     {sensitive_columns}
-    schema : Schema or dict, default=None
-        All that is public about the columns of a raw table. Its label is a Number, or y is passed beside it and is no
-        column of the schema.
+    {schema_of_amounts}
     {public_data, random_state, noise_seed, ledger, verbose}
 
     Attributes

@@ -72,9 +72,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         upper=0.1)``, of some of them (``groups=["f"]``) or of all rows together (``groups="overall"``). All that is
         asked of one rate follows the same releases. Same errors are not bought with more of them than the most frequent
         class makes.
-    gamma : float or None, default=None
-        Short for ``constraints=RateParity("selection_rate", gamma)``: the largest difference between the rates of two
-        groups. Give this or ``constraints``.
+    {gamma_of_rates}
     lam_max : float, default=5.0
         Multipliers stay in [-lam_max, lam_max]. Small values trade fairness for accuracy; 0 is no constraint.
     dual_step : float, default=None

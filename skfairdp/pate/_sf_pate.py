@@ -75,9 +75,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         bound; ``RateBound("false_negative_rate", upper=0.1)`` bounds a rate of each group, of some of them
         (``groups=["f"]``) or of all rows together (``groups="overall"``). Same errors are not bought with more of them
         than the most frequent class makes. A ``fair_estimator`` brings its own, so only one of the two may be given.
-    gamma : float or None, default=None
-        Short for ``constraints=RateParity("selection_rate", gamma)``: the largest difference between the rates of two
-        groups. Give this or ``constraints``.
+    {gamma_of_rates}
     fair_estimator : estimator or None, default=None
         Anything with ``fit(X, y, sensitive_features=...)`` whose ``predict`` needs no groups: the student of the
         "student" variant, every teacher of the other. It gets classes and groups as codes and, where its fit has that
