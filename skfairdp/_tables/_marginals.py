@@ -264,12 +264,8 @@ class MarginalsBackend(GeneratorBackend):
     def plan(self, layout: Layout) -> "MarginalsPlan":
         """Decide the three releases.
 
-        Parameters
-        ----------
         {layout}
 
-        Returns
-        -------
         {returns_plan}
         """
         self._validate_params()

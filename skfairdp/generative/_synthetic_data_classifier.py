@@ -173,8 +173,6 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             Private groups, for a learner that takes them.
         {subject}
 
-        Returns
-        -------
         {returns_self}
         """
         self._validate_params()

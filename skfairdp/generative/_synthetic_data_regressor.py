@@ -136,8 +136,6 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
             Private groups, for a learner that takes them.
         {subject}
 
-        Returns
-        -------
         {returns_self}
         """
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)

@@ -199,8 +199,6 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
             Public groups of the public rows; may be part of ``PublicData``.
         {subject}
 
-        Returns
-        -------
         {returns_self}
         """
         from skfairdp._networks import fitted_net

@@ -205,8 +205,6 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             Public groups of the public rows; may be part of ``PublicData``.
         {subject}
 
-        Returns
-        -------
         {returns_self}
         """
         from skfairdp._networks import constant_amount, fitted_net, predicting

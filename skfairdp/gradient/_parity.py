@@ -145,8 +145,6 @@ class PublicPenalty(BaseEstimator):
     def plan(self, epsilon: float, delta: float, relation: NeighboringRelation) -> None:
         """Plan nothing: a penalty on public rows releases nothing of private ones.
 
-        Parameters
-        ----------
         {parity_to_plan}
         """
 
@@ -156,8 +154,6 @@ class PublicPenalty(BaseEstimator):
     ) -> None:  # fmt: skip
         """Plan nothing: the network is judged by the public rows.
 
-        Parameters
-        ----------
         {judge_to_plan}
         """
 
@@ -249,8 +245,6 @@ class SignedLoss(BaseEstimator):
     def plan(self, epsilon: float, delta: float, relation: NeighboringRelation) -> "DualPlan":
         """Plan the noisy rates, for their share of the budget.
 
-        Parameters
-        ----------
         {parity_to_plan}
 
         Returns
@@ -285,8 +279,6 @@ class SignedLoss(BaseEstimator):
     ) -> "Judge":  # fmt: skip
         """Plan the look at the answers of the network that is returned.
 
-        Parameters
-        ----------
         {judge_to_plan}
 
         Returns

@@ -196,8 +196,6 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         {sensitive_features_private}
         {subject_of_a_group}
 
-        Returns
-        -------
         {returns_self}
         """
         from skfairdp._networks import behind, fitted_net, predict_logits, prepare_network

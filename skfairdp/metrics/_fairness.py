@@ -124,8 +124,6 @@ def equalized_odds_disparity(
 
     For two classes this is the larger of the differences in true and in false positive rates.
 
-    Parameters
-    ----------
     {true_and_predicted, as_for_demographic_disparity}
 
     Returns
@@ -161,8 +159,6 @@ def accuracy_disparity(
 ) -> float:
     """Return the largest difference in accuracy between two groups over the answered rows.
 
-    Parameters
-    ----------
     {true_and_predicted, as_for_demographic_disparity}
 
     Returns

@@ -206,8 +206,6 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
             Private: how long or how much a count was taken of, for an estimator whose ``fit`` takes it. Folds cut it as
             y, and scores compare counts with the rate times it. Not with ``validation``.
 
-        Returns
-        -------
         {returns_self}
         """
         self._validate_params()

@@ -207,12 +207,8 @@ class AdversarialBackend(GeneratorBackend):
     def plan(self, layout: Layout) -> "AdversarialPlan":
         """Declare the number of releases.
 
-        Parameters
-        ----------
         {layout}
 
-        Returns
-        -------
         {returns_plan}
         """
         self._checked(layout)

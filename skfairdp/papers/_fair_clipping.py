@@ -263,8 +263,6 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         {subject}
             One row of each is learned from.
 
-        Returns
-        -------
         {returns_self}
         """
         from skfairdp._networks import FairClippingStep, fitted_net, prepare_network

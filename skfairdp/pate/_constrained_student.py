@@ -191,8 +191,6 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
     def rates_of(self, domain: Any, classes: Any) -> RateConstraints:
         """Return the constraints for these groups and classes.
 
-        Parameters
-        ----------
         {names_of_codes}
 
         Returns
@@ -211,8 +209,6 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
     def of_names(self, domain: Any, classes: Any) -> "ConstrainedStudent":
         """Return the same student, told what the groups and classes are called that it gets as codes.
 
-        Parameters
-        ----------
         {names_of_codes}
 
         Returns
@@ -254,8 +250,6 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         bends : bool, default=False
             Whether the estimate of the shares may bend, as that of :class:`SoftLabelStudent`.
 
-        Returns
-        -------
         {returns_student}
         """
         if groups is None:

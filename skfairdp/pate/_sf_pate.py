@@ -206,8 +206,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             Private groups of the rows, unless ``sensitive_columns`` names the columns that hold them.
         {subject_of_a_group}
 
-        Returns
-        -------
         {returns_self}
         """
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)

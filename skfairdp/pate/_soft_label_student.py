@@ -244,8 +244,6 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         bends : bool, default=False
             Whether the rule may bend, where the evidence of the shares is for it.
 
-        Returns
-        -------
         {returns_student}
         """
         self._validate_params()

@@ -407,8 +407,6 @@ class LearnsFromVotes(BaseEstimator):
         **params
             As in scikit-learn.
 
-        Returns
-        -------
         {returns_self}
         """
         nested = {name: value for name, value in params.items() if "__" in name}

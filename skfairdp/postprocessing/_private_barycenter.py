@@ -158,8 +158,6 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
             Private groups. Needed unless ``sensitive_columns`` or a schema names them.
         {subject}
 
-        Returns
-        -------
         {returns_self}
 
         Warns

@@ -161,8 +161,6 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             Private groups. Needed unless ``sensitive_columns`` or a schema names them.
         {subject}
 
-        Returns
-        -------
         {returns_self}
 
         Warns

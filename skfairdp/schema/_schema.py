@@ -261,8 +261,6 @@ class Schema:
     def numbers(self, table: Any) -> dict[str, NDArray[np.float64]]:
         """Read a table as numbers: each column as :meth:`Column.read` has it.
 
-        Parameters
-        ----------
         {table_as_read}
 
         Returns
@@ -292,8 +290,6 @@ class Schema:
 
         **No guarantee.** The counts are exact. Use them to find a mistake in a schema, and do not publish them.
 
-        Parameters
-        ----------
         {table_as_read}
 
         Returns
@@ -317,8 +313,6 @@ class Schema:
     def count_misfits(self, table: Any) -> "pd.Series[Any]":
         """Count cells as :meth:`misfits` does, of rows that are public.
 
-        Parameters
-        ----------
         {table_as_read}
 
         Returns
@@ -335,8 +329,6 @@ class Schema:
         **No guarantee.** The counts are exact, as those of :meth:`misfits`. Cells that are missing are counted whether
         or not they may be.
 
-        Parameters
-        ----------
         {table_as_read}
 
         Returns
@@ -443,8 +435,6 @@ class Schema:
     def save(self, path: str | Path) -> None:
         """Write the schema to a file.
 
-        Parameters
-        ----------
         {path_of_schema}
         """
         write_text(path, _metadata.text_of(self.to_dict(), Path(path)))
@@ -453,8 +443,6 @@ class Schema:
     def load(cls, path: str | Path) -> "Schema":
         """Read a schema from a file.
 
-        Parameters
-        ----------
         {path_of_schema}
 
         Returns
@@ -468,8 +456,6 @@ class Schema:
     def load_known(cls, path: str | Path) -> dict[str, Any]:
         """Read a template of which something is still null, as arguments of :meth:`release`, which finds that.
 
-        Parameters
-        ----------
         {path_of_schema}
 
         Returns
