@@ -78,10 +78,9 @@ class _StackedTeachers(BaseEstimator):
 class MLPTeachers(_StackedTeachers):
     """Multilayer perceptrons as teachers; what ``teacher="mlp"`` stands for.
 
-    ReLU networks with softmax outputs, trained with Adam on the cross-entropy, all of them in batched matrix
-    products. Every teacher has its own initialisation (weights as torch's layers draw them, biases 0) and batch order
-    and takes the same steps as if it were trained alone. Parts should have about the same size; the time is that of the
-    largest.
+    ReLU networks with softmax outputs, trained with Adam on the cross-entropy, all of them in batched matrix products.
+    Every teacher has its own initialisation (weights as torch's layers draw them, biases 0) and batch order and takes
+    the same steps as if it were trained alone. Parts should have about the same size; the time is that of the largest.
 
     Parameters
     ----------

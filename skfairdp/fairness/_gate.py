@@ -275,10 +275,9 @@ class FairnessGate:
     disparity : {"others", "overall", "between"}, default="others"
         Definition of Γ, see :func:`disparities`.
     gate : {"excess", "local"}, default="excess"
-        ``"excess"`` is the rule above. ``"local"`` is the FairPATE paper's check, Γ'(z, k) < γ alone: it does
-        not keep the gap within γ for three or more groups or classes. The two agree for Z = K = 2 with
-        ``disparity="others"`` whenever 2γ(M + 1) >= 1, so that one answer cannot carry Γ across the whole band [-γ,
-        γ].
+        ``"excess"`` is the rule above. ``"local"`` is the FairPATE paper's check, Γ'(z, k) < γ alone: it does not keep
+        the gap within γ for three or more groups or classes. The two agree for Z = K = 2 with ``disparity="others"``
+        whenever 2γ(M + 1) >= 1, so that one answer cannot carry Γ across the whole band [-γ, γ].
     counts : array-like of shape (n_groups, n_classes) or None, default=None
         Answers already given; None starts from zero.
 
@@ -289,9 +288,8 @@ class FairnessGate:
 
     Notes
     -----
-    Values of E and Γ that differ by less than 1e-12 count as equal (so a γ below that is 0). Ties are thus
-    decided as in exact arithmetic while groups have fewer than about 1e5 answers, and every bound above holds
-    to 1e-12 beyond.
+    Values of E and Γ that differ by less than 1e-12 count as equal (so a γ below that is 0). Ties are thus decided as
+    in exact arithmetic while groups have fewer than about 1e5 answers, and every bound above holds to 1e-12 beyond.
 
     The counts can reach a state in which every answer raises E; from there nothing is admissible
     (:meth:`is_stuck`). It happens where one answer moves a rate by more than γ: with fair predictions, five groups

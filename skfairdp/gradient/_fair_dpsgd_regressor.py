@@ -97,8 +97,7 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     max_rows_per_subject : int, default=6
         As of :class:`FairDPSGDClassifier`; it counts only with ``subject``.
     max_grad_norm : float, default=None
-        Clipping bound of per-sample gradients. None is 1, and 4 for "poisson", whose rare rows
-        would lose their weight.
+        Clipping bound of per-sample gradients. None is 1, and 4 for "poisson", whose rare rows would lose their weight.
     noise_multiplier : float, default=None
         Noise over clipping bound. None: calibrated to ``epsilon``.
     groups : list, default=None

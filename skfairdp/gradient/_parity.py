@@ -197,9 +197,8 @@ class SignedLoss(BaseEstimator):
         0.05, and as much less as keeps what the noise of all releases together moves it by at 0.25: less for a group
         of few rows, by released sizes.
     budget_share : float, default=0.1
-        Share of the budget (of μ²) for those releases; in (0, 1). Up to 30 % of it are kept for the look at
-        the end, at the answers of the network that is returned. The gradients, and what is released beside them, share
-        the rest.
+        Share of the budget (of μ²) for those releases; in (0, 1). Up to 30 % of it are kept for the look at the end, at
+        the answers of the network that is returned. The gradients, and what is released beside them, share the rest.
 
     See Also
     --------

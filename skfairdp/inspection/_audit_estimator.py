@@ -202,9 +202,8 @@ def audit(
         ``"replace one record"``, ``"add or remove one record"``, ``"replace one sensitive attribute"`` or ``"replace
         one record by a null record"``, or one of subjects; it chooses canaries where none are given. None takes what
         ``privacy_`` says, else the first. For a null record the row is absent, with ``public_n_rows`` set to the number
-        of rows of ``X``.
-        Where that cannot be set, or canaries have two forms, a record is replaced, and the claim is carried over to
-        that: by :func:`~skfairdp.privacy.attribute_event`, or for two records by
+        of rows of ``X``. Where that cannot be set, or canaries have two forms, a record is replaced, and the claim is
+        carried over to that: by :func:`~skfairdp.privacy.attribute_event`, or for two records by
         :func:`~skfairdp.privacy.group_privacy`. A claim that says nothing about the relation is an error.
     sensitive_features : array-like of shape (n_rows,), default=None
         Groups, passed to ``fit``.
@@ -365,9 +364,8 @@ def _carried_over(name: str, claim: Claim, judged: str) -> tuple[float, float]:
 
 
 _NO_REACH = (
-    "These runs prove an epsilon of {reach} at most, which is below the claim of {claim}: no fault can be "
-    "seen, however large. Raise 'n_runs' (in one run: give more canaries), or assume more by method='gaussian' with a "
-    "score."
+    "These runs prove an epsilon of {reach} at most, which is below the claim of {claim}: no fault can be seen, "
+    "however large. Raise 'n_runs' (in one run: give more canaries), or assume more by method='gaussian' with a score."
 )
 
 

@@ -1,9 +1,8 @@
 """What PF-LD releases of the private groups: counts, primal terms and violations, each with its sensitivity and noise.
 
-What is protected is the *group of one row*, or of all rows of a subject, of which one is asked for it; features,
-labels and the number of rows are public, and so is everything computed from them and from earlier releases,
-sensitivities included. Hence every noise scale here is the same on two neighbours, who differ in the group of one row
-that is asked.
+What is protected is the *group of one row*, or of all rows of a subject, of which one is asked for it; features, labels
+and the number of rows are public, and so is everything computed from them and from earlier releases, sensitivities
+included. Hence every noise scale here is the same on two neighbours, who differ in the group of one row that is asked.
 """
 
 import math

@@ -461,9 +461,8 @@ class Schema:
         Returns
         -------
         dict
-            With ``known``, ``label``, ``groups`` and ``subject``:
-            ``Schema.release(table, epsilon=0.2, **Schema.load_known(path))``.
-            Of a column with a null the kind is known, and nothing else.
+            With ``known``, ``label``, ``groups`` and ``subject``: ``Schema.release(table, epsilon=0.2,
+            **Schema.load_known(path))``. Of a column with a null the kind is known, and nothing else.
         """
         content = _metadata.content_of(Path(path))
         declared, releases = _declared(content)
