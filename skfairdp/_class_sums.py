@@ -124,9 +124,8 @@ class ClassSums:
         of: Codes | None = None,
         once: Array | None = None,
     ) -> tuple["SoftmaxRule", float, Array]:
-        """Release the sums; return what says how likely each label of a row is by them, the variance of that, and the
-        counts of the classes. ``of`` is the subject of each row, where rows are those of subjects; ``once`` are the
-        rows whose squares count: X, or one of each subject."""
+        """Release the sums; return what says how likely each label of a row is by them, its variance, and the counts of
+        classes. ``of`` is the subject of each row, where there are any; ``once`` the rows whose squares count."""
         public = terms(public)
         scale = PublicScale.of(public)
         public = scale(public)
@@ -158,9 +157,8 @@ class ClassSums:
 
     @BLAS.wrap(limits=1)
     def regression(self, noisy: Array, public: Array) -> tuple[Array, float]:
-        """The logistic regression on public rows that expects the released sums: its constants and weights, as one
-        line each, and the variance of its shares; post-processing. Weights have a normal prior, whose variance is the
-        one with the largest evidence under the known noise."""
+        """The logistic regression on public rows that expects the released sums: constants and weights, one line each,
+        and the variance of its shares. The prior's variance is that of largest evidence under the known noise."""
         sigma = self.mechanism.sigma
         counts = np.maximum(noisy[:, 0], sigma)
         rates = counts / counts.sum()

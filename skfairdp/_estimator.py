@@ -200,9 +200,8 @@ def steps_fitted_on_private_rows(pipeline: Pipeline) -> list[str]:
 
 
 def _warn_of_caller(owner: str, frame: Any) -> None:
-    """Name what calls a fit and reads private rows besides, as far as a frame of the stack of calls shows it.
-    Everything told is public: the kind of the caller, and how it was set up. Fits in other processes do not see who
-    asked for them."""
+    """Name what calls a fit and reads private rows besides, as far as a frame of the stack of calls shows it. What is
+    told is public: the kind of the caller, and how it was set up. Other processes do not see who asked for a fit."""
     caller = frame.f_locals.get("self")
     steps = steps_fitted_on_private_rows(caller) if isinstance(caller, Pipeline) else []
     if steps:
@@ -242,9 +241,8 @@ def _warn_of_caller(owner: str, frame: Any) -> None:
 @with_schema
 class PrivateEstimator(SpendsPrivacy):
     """Reads, plans, spends, learns. A subclass has ``_read``, which takes the arguments of ``fit`` and returns what it
-    learns from, with the list ``reads`` of what is public, and ``_plan``, which takes that and says what will be
-    released. ``fit`` spends by ``with self._spend(plan, data.reads) as noise``; below the block everything is
-    post-processing."""
+    learns from, with the list ``reads`` of what is public, and ``_plan``, which says what will be released. ``fit``
+    spends by ``with self._spend(plan, data.reads) as noise``; below the block everything is post-processing."""
 
     epsilon: float = 1.0
     delta: float = 1e-5

@@ -40,11 +40,10 @@ _DRAWS, _FINER = 2000, 2
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a table of the model's answers, group × true class × answer, says of its constraints. Post-processing.
-    Everything is about the **population** that the rows were drawn from, noise and sampling included. Where the same
-    rows have taught the model, its answers to them are right more often than to others, by its optimism: bounds leave
-    room for that. Where labels are not told apart it cancels, and training has held gaps on its own rows down, so that
-    what is broken there is broken."""
+    """What a table of the model's answers, group × true class × answer, says of its constraints, by post-processing,
+    for the **population** that the rows were drawn from, noise and sampling included. Where the same rows have taught
+    the model, its answers to them are right more often by its optimism: bounds leave room for that. Where labels are
+    not told apart it cancels, and what is broken on its own rows, where training held gaps down, is broken."""
 
     constraints: fairness.RateConstraints
     counts: Floats
@@ -100,9 +99,8 @@ class Judgement:
         return cls(constraints, table(weights), np.sqrt(2 * variance))
 
     def moved(self, constraints: fairness.RateConstraints, flows: Floats) -> "Judgement":
-        """Of another model than was looked at: by sampled rows, counted by group, true class, and answer of either. As
-        large a part of the private rows changes its answer, give or take half of that: twice as many, or none, are
-        within 95 %."""
+        """Of another model than was looked at, by sampled rows counted by group, true class, and answer of either. As
+        large a part of private rows changes its answer, give or take half: twice as many, or none, are within 95 %."""
         before, after = flows.sum(axis=3), flows.sum(axis=2)
         scale = np.maximum(self.counts.sum(axis=2), 0.0) / np.maximum(flows.sum(axis=(2, 3)), 1e-9)
         changed = before + after - 2 * flows.diagonal(axis1=2, axis2=3)
@@ -242,8 +240,7 @@ class Judgement:
 @dataclass(frozen=True)
 class Judge:
     """A noisy table of the model's answers to private rows, group × true class (where constraints ask) × answer. A
-    record is in one cell: one that comes, goes or gives way to a null record moves it by 1, one in the place of another
-    by √2."""
+    record is in one cell: one that comes, goes or gives way to a null record moves it by 1, one for another by √2."""
 
     constraints: fairness.RateConstraints
     n_rows: int

@@ -292,10 +292,9 @@ _mu = lru_cache(maxsize=1024)(gdp_mu)  # what would do is found by asking for ma
 
 
 def default_n_teachers(n_rows: int, *, n_values: int, epsilon: float, delta: float) -> int:
-    """How many disjoint parts to make of the rows: as many as balance the noise against what a part can learn. A
-    student of d features is wrong by noise of about ``Δ √d / (μ k)`` in the shares of k teachers, and a teacher of ``n
-    / k`` rows by a variance of about ``d k / n``. The sum of squares is smallest where k is proportional to the cube
-    root of ``n (Δ / μ)²``."""
+    """How many disjoint parts to make of the rows: as many as balance noise against what a part can learn. A student of
+    d features is wrong by noise of about ``Δ √d / (μ k)`` in the shares of k teachers, a teacher of ``n / k`` rows by a
+    variance of about ``d k / n``. The sum of squares is least with k as the cube root of ``n (Δ / μ)²``."""
     least = max(ROWS_PER_TEACHER, ROWS_PER_CLASS * n_values)
     noise = VoteForecast(n_rows, n_values, epsilon, delta, n_teachers=1).noise
     balanced = TEACHERS_PER_ROOT * (n_rows * noise**2) ** (1 / 3)

@@ -108,9 +108,8 @@ def _lengths(b: Tensor) -> Tensor:
 
 
 def _cancellation(sizes: Tensor, terms: int) -> Tensor:
-    """What rounding may have taken from a squared norm that was summed from products of both signs: where positions
-    cancel it may come out as 0 for a gradient that has to be clipped. ``sizes`` (n,) are sums of the norms of
-    positions."""
+    """What rounding may have taken from a squared norm summed from products of both signs: where positions cancel, one
+    that has to be clipped may come out as 0. ``sizes`` (n,) are sums of the norms of positions."""
     return (terms + 8) * torch.finfo(sizes.dtype).eps * sizes.square()
 
 

@@ -191,9 +191,8 @@ def rows_read_by(module: nn.Module, predict: Callable[[], Any]) -> Tensor:
 def fine_tune_for_parity(
     module: nn.Module, X: Tensor, groups: Ints, n_groups: int, keep: Keep, *, steps: int, lr: float, temperature: float
 ) -> nn.Module | None:
-    """A copy of the module at its best iterate, None where no iterate is kept: Adam on ``KL(softmax(before) ||
-    softmax(now)) + weight * DPFR`` over all rows, in evaluation mode, with a weight that rises in ten equal parts of
-    the steps."""
+    """A copy of the module at its best iterate, None where none is kept: Adam on ``KL(softmax(before) || softmax(now))
+    + weight * DPFR`` over all rows, in evaluation mode, with a weight that rises in ten equal parts."""
     if is_constant(module):
         return None  # it has no gap, and nothing to move
     tuned = deepcopy(module).eval()

@@ -267,8 +267,7 @@ _SIZES = (5, 3)  # two batch sizes, so that no other axis can pass for the rows 
 
 def check_network(module: nn.Module, n_features: int, n_classes: int, *, owner: str) -> bool:
     """Refuse a module that cannot be trained privately; say whether the fused path gives its clipped gradients. Rows
-    are zeros and ones, numbers as well as codes, the last of zeros alone; module and generators are left as they
-    were."""
+    are zeros and ones, numbers and codes, the last of zeros alone; module and generators stay as they were."""
     _process.check_module_precision(module, owner)
     _clipping.check_rows_stay_apart(module)
     if not any(p.requires_grad for p in module.parameters()):

@@ -26,9 +26,8 @@ HELD = 2**26  # bytes that wait in memory, so that small tables never reach the 
 
 
 class Spill:
-    """Rows of one structured dtype, each of one part. **Private.** They lie in memory up to 64 MiB, then in a file
-    without a name of Python's temporary folder, which nobody else can open and the system frees when the process
-    ends."""
+    """Rows of one structured dtype, each of one part. **Private.** In memory up to 64 MiB, then in a nameless file of
+    Python's temporary folder, which nobody else can open and the system frees when the process ends."""
 
     def __init__(self, n_parts: int, held: int = HELD) -> None:
         self.n_parts, self.held = n_parts, held

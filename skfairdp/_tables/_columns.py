@@ -297,9 +297,8 @@ def _has_bounds(starts: Floats) -> bool:
 def _occupied(noisy: Floats, sigma: float, longest: int) -> Pair | None:
     """First and last bin of what is occupied beyond doubt; None where nothing is. Post-processing. Few rows in many
     bins show only together: of all runs up to the ``longest`` the clearest, and on either side the clearest of those
-    that lie apart, say where values may lie; inside, the one that ends first says where they begin, and the one that
-    begins last where they end. The doubt grows with the number of runs, so that empty bins alone hardly ever give
-    evidence."""
+    apart, say where values may lie; inside, the one that ends first says where they begin, and the one that begins last
+    where they end. The doubt grows with the number of runs: empty bins hardly ever give evidence."""
     evidence, begin, end = _clear_runs(noisy, sigma, _beyond_doubt(len(noisy)), longest)
     if not len(evidence):
         return None

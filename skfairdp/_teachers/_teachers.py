@@ -29,8 +29,7 @@ from skfairdp.schema import CompactRows, RawTable, Schema
 
 class TeacherCache(Protocol):
     """Remembers trained teachers: a ``joblib.Memory``, or anything with this method. What a result depends on is given
-    by position, and only that; what is given by name, and listed in ``ignore``, says how to work (``n_jobs``,
-    ``verbose``)."""
+    by position, and only that; by name, and listed in ``ignore``, is how to work (``n_jobs``, ``verbose``)."""
 
     def cache(self, function: Callable[..., Any], *, ignore: list[str]) -> Callable[..., Any]:
         """Return a function that calls ``function`` once for each list of positional arguments."""

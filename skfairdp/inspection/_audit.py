@@ -462,9 +462,8 @@ def _epsilon_lower(m: int, r: int, v: int, risk: float, *, delta: float) -> floa
 
 
 def _log_probability(m: int, r: int, v: int, delta: float, epsilon: float) -> float:
-    """Logarithm of the theorem's bound on the probability of at least v right guesses, for v <= r <= m. In logarithms,
-    because q = e^ε / (1 + e^ε) is 1 in floating point from ε = 37 on. The maximum over i stops at v: beyond it f(v - i)
-    is 1 and only the divisor grows."""
+    """Logarithm of the theorem's bound on the probability of at least v right guesses, for v <= r <= m: q = e^ε / (1 +
+    e^ε) is 1 in floating point from ε = 37 on. Beyond i = v f(v - i) is 1, and only the divisor grows."""
     if v == 0:
         return 0.0
     k = np.arange(r + 1)

@@ -116,10 +116,9 @@ _DOTS = 1024
 @dataclass(frozen=True)
 class ConstraintGradient:
     """Noisy gradients of ``Σ_a λ_a (mean of h in group a - mean of h)``. Centred gradients, their clipping bound (by
-    default the largest there is: no bias) and the weights of all groups are public; which weight a row has is not:
-    those with the largest and smallest of their cell define the sensitivity. Only rows that are ``asked`` for their
-    group contribute, one of each subject, so that another group of all of its rows moves a sum as that of one row
-    does."""
+    default the largest there is: no bias) and the weights of all groups are public; which weight a row has is not: the
+    largest and smallest of its cell define the sensitivity. Only rows that are ``asked`` for their group contribute,
+    one of each subject: another group of all its rows moves a sum as that of one row does."""
 
     X: Tensor
     y: Tensor
@@ -180,9 +179,8 @@ class ConstraintGradient:
 
     @np.errstate(all="ignore")
     def sampled(self, module: nn.Module, weights: Tensor, public: Tensor, *, with_loss: bool = False) -> Tensor:
-        """Release from a Poisson sample, which shares a pass with a ``public`` batch, drawn independently: that gives
-        the means to centre by, bounds, what needs no group, and, ``with_loss``, the gradient of the loss, part of the
-        result then."""
+        """Release from a Poisson sample, which shares a pass with an independent ``public`` batch: that gives means to
+        centre by, bounds, what needs no group, and, ``with_loss``, the gradient of the loss, part of the result."""
         n, k, size, wide_weights = len(self._asked), self.constraints.n_constraints, len(public), _as_array(weights)
         of_all, _, groups = self._arrays
         private = self._asked[PoissonSample(self.plan.sampling_probability).draw(n, self.source)]

@@ -180,9 +180,8 @@ class OneNetwork:
         return self._priced(np.nan_to_num(h.cpu().numpy()))
 
     def _priced(self, h: Floats) -> Floats:
-        """The same scores; errors get dearer while there are more than the most frequent class makes: equal accuracy
-        can be bought with errors for everybody. How many there are in all is no secret: features and labels decide
-        it."""
+        """The same scores; errors get dearer while there are more than the most frequent class makes, as errors for
+        everybody buy equal accuracy. How many there are in all is no secret: features and labels decide it."""
         if any(self.of_errors):
             self.price = max(0.0, self.price + ERROR_STEP * (float(h[:, self.of_errors].mean()) - self.most_errors))
         return h

@@ -46,9 +46,8 @@ class PFLDPlan:
     def calibrated(
         cls, *, epsilon: float, delta: float, budget_split: tuple[float, float, float] = (0.02, 0.78, 0.2), **shape: Any
     ) -> "PFLDPlan":
-        """The plan of this shape whose certified ε is at most ``epsilon``. ``budget_split`` are the shares of counts,
-        primal and dual in what the judge leaves of μ²; with Poisson sampling primal releases get all that the others
-        leave."""
+        """The plan of this shape whose certified ε is at most ``epsilon``. ``budget_split`` shares what the judge
+        leaves of μ² between counts, primal and dual; with Poisson sampling primal releases get what others leave."""
         plan, mu = cls.without_privacy(**shape), privacy.gdp_mu(epsilon, delta)
         mu = mu if plan.judge is None else math.sqrt(mu**2 - plan.judge.squared_cost)
         counts, primal, dual = (share / sum(budget_split) for share in budget_split)

@@ -62,9 +62,8 @@ class LabelFigures(_Figures):
     def release(
         self, model: Any, rows: pd.DataFrame, truth: tuple[Ints, Array], noise: NoiseSource
     ) -> dict[str, float]:
-        """Accuracy and gap, from one noisy table, without groups that the noise hides. No model gets a label right that
-        is not listed, and a share is one of all rows, whose number is public: neither is flattered by what is
-        hidden."""
+        """Accuracy and gap, from one noisy table, without groups that the noise hides. What flatters neither: a label
+        that is not listed counts as wrong, and a share is one of all rows, whose number is public."""
         groups, labels = truth
         place = {value: j for j, value in enumerate(self.schema.classes or ())}
         answers = row_wise_predictions(model, rows, None, places=np.arange(len(rows)))

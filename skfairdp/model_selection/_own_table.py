@@ -377,9 +377,8 @@ def _of_tables(release: "_Release", epsilon: float) -> DpEvent:
 
 
 def _mu_of_figures(releases: Releases, models: DpEvent, paid: Sequence[DpEvent], delta: float) -> float:
-    """What the figures of all models may cost: a record is in one part only, so exacter figures are had for nothing
-    until they cost, beside the schema, what the models do. Of Gaussians that is the sum of squares; else the accountant
-    says it."""
+    """What the figures of all models may cost: as a record is in one part only, exacter figures are free until they
+    cost, beside the schema, what the models do. Of Gaussians the sum of squares; else the accountant says it."""
     mu = math.sqrt(sum(gdp_mu(release.epsilon, release.delta) ** 2 for _, release in releases))
     most = epsilon_of(compose(*paid, models), delta)
     while epsilon_of(compose(*paid, privacy.GaussianDpEvent(1 / mu)), delta) > most:
@@ -738,8 +737,7 @@ def _n_points(method: str, bounds: Sequence[float | None], schema: Schema) -> in
 
 def _learners(gaps: Sequence[float | None], n_classes: int) -> dict[float | None, tuple[Any, str]]:
     """One learner for each bound on the gap, and how it is written, as a constraint of fairlearn does not show its
-    bound. Fairlearn's reductions know two classes, and bound each group's rate against the rate of all: half of the
-    gap between two groups."""
+    bound. Those reductions know two classes, and bound a group's rate against that of all: half of the gap of two."""
     plain, said = LogisticRegression(max_iter=1000), "LogisticRegression(max_iter=1000)"
     found: dict[float | None, tuple[Any, str]] = {None: (plain, said)}
     for gap in [gap for gap in gaps if gap is not None] if n_classes == 2 else []:

@@ -332,8 +332,7 @@ class PrivateScores(RowScores):
 
 @dataclass(frozen=True)
 class ChunkScores(PaidScores):
-    """Scores on rows that are read in chunks: integer tables of chunks are added up, and noise is added once, to their
-    sum.
+    """Scores on rows that are read in chunks: integer tables of chunks are added up, and noise once to their sum.
 
     **One record, one cell of one table.** Its fold follows its public key (:class:`~skfairdp._rows._keyed.FoldRule`),
     its cell its own cells and the fitted model, read by the schema alone. So a replaced record moves one row from a

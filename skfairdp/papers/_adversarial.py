@@ -172,9 +172,8 @@ _COUNTS = ("n_teachers", "n_steps", "batch_size", "teacher_steps", "latent")
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class AdversarialBackend(GeneratorBackend):
-    """Base of the backends whose teachers are discriminators. Its parameters are those that all of them have.
-    ``n_steps`` is declared: releases are counted by it before the fit, and no step is left out or added. Each backend
-    has defaults of its own, and documents them."""
+    """Base of the backends whose teachers are discriminators, with the parameters that all of them have. ``n_steps`` is
+    declared: releases are counted by it before the fit, and no step is left out or added."""
 
     n_teachers: int = 100
     sampling: str | None = None
@@ -243,8 +242,7 @@ class AdversarialBackend(GeneratorBackend):
 @dataclass(frozen=True)
 class AdversarialPlan(BackendPlan):
     """A backend and the layout it serves; subclasses say what is released in a step. Networks that have learnt little
-    make missing values as often as any others. So the missing values of columns are counted, and made only where the
-    counts show that there are some."""
+    make missing values anywhere: those of columns are counted, and made only where counts show some."""
 
     backend: Any
     layout: Layout
@@ -456,9 +454,8 @@ class CountsOfRows:
 
 @dataclass(frozen=True)
 class TopSigns:
-    """DataLens: each teacher votes with the signs of its k largest coordinates; votes are summed, with noise. One
-    record changes one teacher's vote from v to v', each with k entries of ±1: by at most 2√k in L2 norm. Cutting off
-    the coordinates with few noisy votes is post-processing."""
+    """DataLens: the noisy sum of each teacher's signs of its k largest coordinates. One record changes one vote from v
+    to v', each k entries of ±1: by at most 2√k in L2 norm. Cutting off few noisy votes is post-processing."""
 
     k: int
     sigma: float

@@ -73,9 +73,8 @@ def data_dependent_rdp(log_q: ArrayLike, sigma: float, orders: ArrayLike) -> Flo
 
 
 def _bounds_by_order(log_q: Floats, sigma: float, orders: Floats) -> Iterator[Floats]:
-    """Yield one order's bounds after the other, for ascending ``log_q``, in one reused buffer. With one order at a time
-    every operation runs over contiguous queries in a core's cache, with a scalar: several times faster than over a
-    block of both."""
+    """Yield one order's bounds after the other, for ascending ``log_q``, in one reused buffer. So operations run over
+    contiguous queries in a core's cache, with a scalar: several times faster than over a block of both."""
     root = np.sqrt(-log_q)
     mu2 = sigma * root
     # All conditions on q are lower limits on mu2, so they hold for a first stretch of the sorted queries. With

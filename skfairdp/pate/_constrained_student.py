@@ -393,9 +393,8 @@ APART = 0.05
 
 
 def share_of_look(forecast: VoteForecast) -> float:
-    """What a look gets of the squared cost that votes have, by public numbers: half of it, as long as that leaves the
-    votes with half of the noise at which they are still clear. A student that is right a little more often is of no use
-    where nobody knows how fair it is."""
+    """What a look gets of the squared cost that votes have, by public numbers: half, while that leaves votes with half
+    of the noise at which they are still clear. Being right a little more often is no use where fairness is unknown."""
     least, most = _SHARES
     return min(max(1.0 - (2.0 * forecast.noise / CLEAR) ** 2, least), most)
 
@@ -467,9 +466,8 @@ def beside_public_rows(counts: Array, noise: Array, public: Array) -> tuple[Arra
 
 def corrected(noisy: Array, expected: Array, sigma: float) -> tuple[Array, Array, Array]:
     """Rates by level, group and class that both noisy and sampled counts make likely, their errors, and group sizes.
-    What sets the two apart changes little from level to level: a straight line for each group and class. Noisy rates
-    are right on average, sampled ones off by about ``APART``: each line counts as far as its noise is smaller than
-    that, by the inverse of the two variances."""
+    What sets the two apart changes little by level: a straight line for each group and class. Noisy rates are right on
+    average, sampled ones off by about ``APART``: each line counts by the inverse of the two variances."""
     n_levels, _, n_classes = noisy.shape
     totals = noisy.sum(axis=2, keepdims=True)
     sizes = np.maximum(totals.mean(axis=0, keepdims=True), 1.0)  # of the groups, the same at all levels
@@ -506,9 +504,8 @@ def _powers(n_levels: int, degree: int) -> Array:
 
 
 def shrink_gaps(student: Any, public: Any) -> Any:
-    """The student, with its level chosen by what its gaps on so few public rows leave likely on others. Of a group of
-    90 rows a rate of 7 % is six rows, and the first of 21 levels on which they happen to agree with the other groups is
-    no parity."""
+    """The student, with its level chosen by what its gaps on so few public rows leave likely on others. Of 90 rows of a
+    group 7 % are six, and the first of 21 levels on which they happen to agree with others is no parity."""
     if not isinstance(student, SoftLabelStudent):
         return student
     shape, likely = (public.n_groups, len(student.classes_)), []

@@ -473,8 +473,7 @@ VARIANTS: dict[str, Any] = {"student": GroupTeachers, "teacher": FairTeachers}
 
 
 def features_and_labels(X: Array, y: Codes, n_classes: int) -> Array:
-    """All that is public of a row: features, classes, and features by class. Constraints on errors ask for the rates of
-    a group among rows of equal features and unequal labels; without the products no linear model of the group can tell
-    them."""
+    """All that is public of a row: features, classes, and features by class. Constraints on errors ask for rates of a
+    group among equal features and unequal labels, of which a linear model knows by the products alone."""
     labels = np.eye(n_classes)[y][:, 1:]
     return np.column_stack([X, labels, *(X * labels[:, [k]] for k in range(n_classes - 1))])

@@ -63,9 +63,8 @@ SMALLEST_SHARE = 1e-5
 
 def temperature_scaled(told: Array, queries: Codes, shares: Array, rehearsed: Array) -> Array:
     """Labels that tables tell of rows, as sure as the votes on those rows confirm; post-processing. Tables of single
-    columns sum up what each says, so that two that say the same make a row look twice as certain. How steeply the
-    released shares follow them, beside teachers that learn from rows of the tables themselves, is how much of it is
-    right."""
+    columns sum up what each says: two that say the same make a row look twice as certain. How steeply released shares
+    follow them, beside teachers that learn from rows of the tables themselves, is how much of it is right."""
     logs = np.log(np.maximum(told, SMALLEST_SHARE))
     if_right, its_error = _steepness(logs[queries], rehearsed)
     if if_right < FLATTEST:
@@ -359,9 +358,8 @@ def _count_votes(owner: Any, data: TrainingData, asked: QuerySet, n_teachers: in
 
 def plan_sums(owner: Any, data: TrainingData, voting: Any) -> tuple[ClassSums | None, float, SyntheticRows | None]:
     """Sums of the features of each class, where all else is as usual; what votes get, and what samples rows. What a
-    logistic teacher of few rows can learn is in the sums as well, with far less noise. Where votes are not clear, sums
-    get nearly everything, as long as their counts name the most frequent class; where they are, tables say as much as
-    sums."""
+    logistic teacher of few rows can learn is in the sums, with far less noise. Where votes are not clear, sums get
+    nearly all while their counts name the most frequent class; where they are, tables say as much as sums."""
     n_classes, n_rows, own, rest = len(data.classes), data.n_units, data.own_rows, data.share_for_votes
     as_usual = owner.teacher is None and owner.n_teachers == "auto" and voting.noise == "gaussian" and n_classes > 1
     soft = isinstance(voting, SoftVoting) and voting.sigma is None and not owner._votes_by_group

@@ -63,9 +63,8 @@ class Released:
         return replace(some, X=self.X[rows], y=self.y[rows])
 
     def estimates(self, features: Array) -> tuple[Codes | slice, Array]:
-        """Rows to learn from (all as a slice, for no copy), and the estimated share of every value for each of them.
-        Released labels speak of the rows asked about. Noisy shares are denoised by a regression on ``features``, which
-        then speaks of all rows."""
+        """Rows to learn from (all as a slice, for no copy), and the estimated share of every value for each: released
+        labels of the rows asked about, noisy shares denoised by a regression on ``features``, for all rows."""
         if self.labels is not None:
             return self.queries, np.eye(self.n_values)[self.labels]
         asked = features if len(self.queries) == len(features) else features[self.queries]  # positions, in order

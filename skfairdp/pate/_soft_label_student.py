@@ -39,10 +39,9 @@ _ENOUGH, _ENOUGH_EACH = 2**14, 100
 
 @dataclass(frozen=True)
 class HingeFeatures:
-    """Adds columns to a matrix: how far a number is below the lower and above the upper quartile of public rows.
-    In standard deviations of the public rows, and in no more than three of them from their mean. A column with two
-    public values has no bend, nor has one whose quartile no public row is beyond. Each row by itself, and a function of
-    public rows alone."""
+    """Adds columns to a matrix: how far a number is below the lower and above the upper quartile of public rows, in
+    their standard deviations, within three of their mean. No bend for a column with two public values, or for a
+    quartile that no public row is beyond. Each row by itself, and a function of public rows alone."""
 
     numbers: Codes
     center: Array
@@ -115,9 +114,8 @@ class ShareProblem:
     def of(
         cls, X: Array, shares: Array, public: Array | None, noise: float, alpha: float | None, *, bends: bool = False
     ) -> "ShareProblem":
-        """Choose bends or none, scale and penalty. A common scale keeps rare one-hot columns small, where they belong;
-        a scale per feature undoes the user's units. The released shares themselves decide between the two and the
-        half-way: post-processing."""
+        """Choose bends or none, scale and penalty. A common scale keeps rare one-hot columns small; a scale per feature
+        undoes the user's units. The released shares decide between the two and the half-way: post-processing."""
         X = np.asarray(X, dtype=float)
         public = X if public is None else np.asarray(public, dtype=float)
         targets = shares + (1 - shares.sum(axis=1, keepdims=True)) / shares.shape[1]

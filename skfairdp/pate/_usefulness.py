@@ -135,9 +135,8 @@ def _words(forecast: VoteForecast, predicted: Any, owner: str) -> str:
 
 # ---- fairness --------------------------------------------------------------------------------------------------
 def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> bool:
-    """Say so where the gate stopped answering, or the student is above ``gamma`` though something aims at it. A student
-    that gives one class to all of ``X`` has no gap there, whatever is likely on other rows; ``fall_back_to_majority``
-    has told that it does."""
+    """Say so where the gate stopped answering, or the student is above ``gamma`` though something aims at it. One that
+    gives one class to all of ``X`` has no gap there, and ``fall_back_to_majority`` has told of it."""
     owner, gate, gamma = type(model).__name__, model._parts()["gate"], model._held_to()[0]
     by_counts, sampled = getattr(model.student_, "counted", None) is not None, model._lessons.limits is not None
     rows = "private" if by_counts else "sampled" if sampled else "public"

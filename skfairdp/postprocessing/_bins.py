@@ -83,10 +83,9 @@ class RowsAside(TablesOfScores):
 
 @dataclass(frozen=True)
 class BinsPlan(RowsAside):
-    """Two tables of counts. A record is in one cell of each, so that another one in its place moves two cells by one.
-    With a ``guess`` the tables get their ``share`` of the squared cost, and rows are of several kinds, by the group
-    that is guessed. What guesses it is released before, so that a row's kind follows from the row, which is in one cell
-    as ever."""
+    """Two tables of counts. A record is in one cell of each: another one in its place moves two cells by one. With a
+    ``guess`` the tables get their ``share`` of the squared cost, and rows are of several kinds, by the guessed group.
+    What guesses it is released before, so that a row's kind follows from the row, which is in one cell as ever."""
 
     @property
     def keeps_aside(self) -> bool:
@@ -167,8 +166,7 @@ class BinsPlan(RowsAside):
 
 def edges_from(histogram: Floats, n_bins: int, *, by_doubt: bool = False) -> Floats:
     """Where bins of about equally many rows end, from noisy counts; 1/2, the model's own threshold, is among them.
-    ``by_doubt`` a row counts as much as the standard deviation of its label, by its score: where few bins have to do
-    they are not spent on rows that no rule answers otherwise."""
+    ``by_doubt`` a row counts as the standard deviation of its label: few bins go where rules may answer otherwise."""
     rows = np.maximum(histogram, 0.0)
     if by_doubt:
         middles = (np.arange(GRID) + 0.5) / GRID

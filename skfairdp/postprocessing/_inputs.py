@@ -91,8 +91,7 @@ def split_rows(
     estimator: Any, X: Any, sensitive_features: Any, *, reset: bool, owner: str = "IDP3", private: bool = False
 ) -> tuple[Any, Any]:
     """Return the features, and the groups from ``sensitive_columns`` or as given (None where there are none). With a
-    schema the features are the table as it is: the wrapped estimator reads it by a schema of its own. Of private rows
-    no group is an error then."""
+    schema features are the table as it is, read by the estimator's own; no group of a private row is an error then."""
     refuse_chunks(owner, X=X)
     _utils.refuse_masked(X, owner=owner, name="X", kind="not finite")
     schema = schema_for(estimator)

@@ -27,9 +27,8 @@ _BIT_LOG = 64 * _UNIT  # relative error of a log-probability: log_ndtr, its argu
 
 
 def _discrete_gaussian_tails(sigma: float, low: int, high: int, *, difference: bool) -> tuple[Array, Array]:
-    """Log P(N >= x) and log P(N < x) for integers x in low..high. N is a discrete Gaussian of scale sigma, or the
-    difference of two independent ones. The difference's mass at x is exp(-x²/(4σ²)) times a theta function that depends
-    only on the parity of x, so no convolution is needed."""
+    """Log P(N >= x) and log P(N < x) for integers x in low..high, N a discrete Gaussian or the difference of two, whose
+    mass at x is exp(-x²/(4σ²)) times a theta function of the parity of x: no convolution is needed."""
     spread = sigma * (math.sqrt(2) if difference else 1)
     far = max(abs(low), abs(high))
     reach = math.ceil(math.hypot(far, 10 * spread)) + 2  # beyond lies less than exp(-50) of the tail at far

@@ -66,8 +66,7 @@ def gaussian_pld(
     noise_multiplier: float, grid: float, sampling_probability: float = 1.0, *, replaced: bool = False
 ) -> PrivacyLossDistribution:
     """Privacy loss of a (Poisson-sampled) Gaussian with unit sensitivity, pessimistic, add/remove. ``replaced``:
-    dp-accounting reads its multiplier as noise over the norm of a contribution, so that u = -v, at distance 2, is the
-    worst."""
+    dp-accounting's multiplier is noise over the norm of a contribution, so that u = -v, at distance 2, is the worst."""
     neighbours = NeighboringRelation.REPLACE_ONE if replaced else NeighboringRelation.ADD_OR_REMOVE_ONE
     return from_gaussian_mechanism(
         noise_multiplier, value_discretization_interval=grid, sampling_prob=sampling_probability,

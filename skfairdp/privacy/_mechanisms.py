@@ -196,10 +196,9 @@ class ExponentialMechanism:
 
 @dataclass(frozen=True)
 class NoisyVotes(_OfValues, _Noise):
-    """Release the vote histogram of a query ("soft labels"): of shape (n_queries, n_classes).
-    One record changes one vote. With two classes the first count determines the second (their sum is public), so one
-    number with sensitivity 1 is released; with more, the histogram, with sensitivity √2. Noisy counts may be negative
-    and, for K > 2, need not sum up."""
+    """Release the vote histogram of a query ("soft labels"): of shape (n_queries, n_classes). One record changes one
+    vote: with more than two classes a sensitivity of √2. Of two the first count determines the second (their sum is
+    public): one number with sensitivity 1. Noisy counts may be negative and, for K > 2, need not sum up."""
 
     n_teachers: int = 1
     n_classes: int = 2

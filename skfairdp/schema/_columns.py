@@ -533,8 +533,7 @@ def _is_missing(cell: Any) -> bool:
 
 def _as_numbers(values: Any, decimal: str = ".", thousands: str = "", unit: str = "") -> NDArray[np.float64]:
     """Every cell as a number, NaN for what is none: no infinity either. What one cell is must not follow from another,
-    so no parser of whole columns is asked: those of pandas change their mind about all cells where they meet one of
-    another type."""
+    and parsers of whole columns, as pandas has, change their mind about all where they meet one of another type."""
     cells = cells_of(values)
     if isinstance(cells.dtype, pd.CategoricalDtype):
         own = _as_numbers(cells.cat.categories.to_series(), decimal, thousands, unit)

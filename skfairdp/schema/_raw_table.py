@@ -245,9 +245,8 @@ def note_columns(reads: PublicReads, schema: Schema, owner: str | None = None) -
 @shared_docs
 @dataclass(frozen=True)
 class RawTable:
-    """A table whose columns have been read by a schema. Reading of features is total: what the schema does not foresee
-    counts as a bound, or as missing. A label or a group that it does not list is refused, in constant words. Rows that
-    are public are checked instead."""
+    """A table whose columns a schema has read. Reading of features is total: what is not foreseen counts as a bound, or
+    as missing. A label or group that is not listed is refused, in constant words. Public rows are checked instead."""
 
     schema: Schema
     owner: str
@@ -337,9 +336,8 @@ class RawTable:
     def labels(
         self, y: Any = None, *, public: bool = False, unknown: int | None = None, numbered: bool = False
     ) -> NDArray[np.int64]:
-        """Read one label per row, as its position in ``classes``. Where all classes are words, an array of whole
-        numbers counts as such positions: scikit-learn's ensembles and cross_val_predict hand on labels so. Anybody else
-        is told, since the numbers may mean other classes."""
+        """Read one label per row, as its position in ``classes``. Where all classes are words, whole numbers count as
+        such positions, as scikit-learn's ensembles and cross_val_predict hand labels on. Anybody else is told of it."""
         classes, label, declared = self.classes, self.schema.label, self.schema.classes
         assert label is not None and declared is not None
         if y is None and label not in self.numbers:
@@ -678,9 +676,8 @@ def numeric_memmap(
 
 
 def subsample_rows(source: RowSource, schema: Schema, *, owner: str, most: int) -> RawTable:
-    """Some rows of a source whose features and labels are public, after a check of all of them. Those whose public keys
-    have the smallest hashes, in the order of these: the same rows from every engine, whatever the order and the size of
-    its chunks. Groups are not read."""
+    """Some rows of a source whose features and labels are public, after a check of all: those whose public keys have
+    the smallest hashes, in that order: the same from every engine, whatever its chunks. Groups are not read."""
     compact = CompactRows(schema, owner, (*schema.features, *((schema.label,) if schema.label else ())))
     dtype = np.dtype([("hash", np.uint64), *compact.fields])
     few = most < source.n_rows  # hashes are even: the bound leaves a few rows too many

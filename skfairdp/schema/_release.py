@@ -138,10 +138,9 @@ class IncompleteSchemaError(ValueError):
 
 @dataclass(frozen=True)
 class ColumnRelease:
-    """The budget of one column, and how it is spent: first on its kind, where nobody said it (or on the way texts of
-    days or numbers are written), then on its values. Every step is a table of counts in which a record fills at most
-    one cell, so that it moves by √2 where a record is replaced; all cost at most ``mu`` together, whichever kind is
-    found."""
+    """The budget of one column, and how it is spent: first on its kind where nobody said it (or on how texts of days or
+    numbers are written), then on its values. Every step is a table of counts in which a record fills at most one cell,
+    so that a replaced one moves it by √2; all cost at most ``mu`` together, whichever kind is found."""
 
     kind: str | None
     mu: float
