@@ -26,8 +26,7 @@ PRIORS = np.geomspace(1e-3, 1e3, 61)
 @dataclass(frozen=True)
 class PublicScale:
     """Puts a row into the unit ball: centred and scaled by public rows, shortened where it is longer than half of
-    them.
-    """
+    them."""
 
     center: Array
     scale: Array
@@ -47,11 +46,9 @@ class PublicScale:
         return cls(center, scale, radius if radius > 0 else 1.0)
 
     def __call__(self, X: Array) -> Array:
-        """Rows of at most unit length, on the grid, each by itself.
-
-        Squares and their sum, in whatever order, are off by ``d u``, of ``u = 2**-53``; root, quotients and products
-        add less than ``8 u``, and cutting to the grid shortens. Twice that is left out of the unit ball.
-        """
+        """Rows of at most unit length, on the grid, each by itself. Squares and their sum are off by ``d u``, ``u =
+        2**-53``; root, quotients and products add less than ``8 u``, cutting to the grid shortens: twice that is left
+        out of the ball."""
         with np.errstate(over="ignore", invalid="ignore"):  # of a number far away: it counts as no more than FARTHEST
             units = np.subtract(X, self.center, order="C")
             units /= self.scale
@@ -79,24 +76,20 @@ class SoftmaxRule:
 @dataclass(frozen=True)
 class ClassSums:
     """The number of private rows of each class and the sum of their features, released once.
-
-    A row is a vector ``(1, u)`` with ``‖u‖ ≤ 1`` in the block of its class. A replaced row moves the sums by
-    ``‖u - u'‖ ≤ 2`` within a class, and by ``√(1 + ‖u‖² + 1 + ‖u'‖²) ≤ 2`` from one class to another: the sensitivity
-    is 2. The logistic regression whose expected sums on the public rows are these is what a regression on all private
-    rows would be, as far as the public rows are alike. It knows as much as n teachers of one row each: votes of
-    ``k < n`` teachers have ``n / k`` times the noise.
-
+    A row is a vector ``(1, u)`` with ``‖u‖ ≤ 1`` in the block of its class. A replaced row moves the sums by ``‖u - u'‖
+    ≤ 2`` within a class, and by ``√(1 + ‖u‖² + 1 + ‖u'‖²) ≤ 2`` from one class to another: the sensitivity is 2. The
+    logistic regression whose expected sums on the public rows are these is what a regression on all private rows would
+    be, as far as the public rows are alike. It knows as much as n teachers of one row each: votes of ``k < n`` teachers
+    have ``n / k`` times the noise.
     A subject adds the sum of its rows, all of them with one weight, by which it is no longer than ``√2``, as a row is.
     In the block of a class let it have the number ``a`` and the features ``f``: ``‖f‖ ≤ a``, as ``‖u‖ ≤ 1``. Of two
-    subjects ``(a - a')² + ‖f - f'‖² ≤ (a - a')² + (‖f‖ + ‖f'‖)² ≤ a² + ‖f‖² + a'² + ‖f'‖²``, since
-    ``‖f‖ ‖f'‖ ≤ a a'``. Over all blocks that is at most ``2 + 2``, so the sensitivity stays 2. Rows that say different
-    things add up to less than their number, and count for more than by a mean of them, at the same noise. Weights and
-    what they make of features are on public grids: a component is cut towards zero, and sums are exact.
-
+    subjects ``(a - a')² + ‖f - f'‖² ≤ (a - a')² + (‖f‖ + ‖f'‖)² ≤ a² + ‖f‖² + a'² + ‖f'‖²``, since ``‖f‖ ‖f'‖ ≤ a a'``.
+    Over all blocks that is at most ``2 + 2``, so the sensitivity stays 2. Rows that say different things add up to less
+    than their number, and count for more than by a mean of them, at the same noise. Weights and what they make of
+    features are on public grids: a component is cut towards zero, and sums are exact.
     Sampled rows are not spread as private ones are, so half the squares of features are summed as well, once for each
     subject. Those of a row are a vector no longer than 1/2 without negative numbers; two are at most ``√½`` apart, and
-    the sensitivity is ``√4.5``.
-    """
+    the sensitivity is ``√4.5``."""
 
     mu: float
     n_rows: int
@@ -131,9 +124,8 @@ class ClassSums:
         of: Codes | None = None,
         once: Array | None = None,
     ) -> tuple["SoftmaxRule", float, Array]:
-        """Release the sums; return what says how likely each label of a row is by them, the variance of that, and the
-        counts of the classes. ``of`` is the subject of each row, where rows are those of subjects; ``once`` are the
-        rows whose squares count: X, or one of each subject."""
+        """Release the sums; return what says how likely each label of a row is by them, its variance, and the counts of
+        classes. ``of`` is the subject of each row, where there are any; ``once`` the rows whose squares count."""
         public = terms(public)
         scale = PublicScale.of(public)
         public = scale(public)
@@ -165,9 +157,8 @@ class ClassSums:
 
     @BLAS.wrap(limits=1)
     def regression(self, noisy: Array, public: Array) -> tuple[Array, float]:
-        """The logistic regression on public rows that expects the released sums: its constants and weights, as one
-        line each, and the variance of its shares; post-processing. Weights have a normal prior, whose variance is the
-        one with the largest evidence under the known noise."""
+        """The logistic regression on public rows that expects the released sums: constants and weights, one line each,
+        and the variance of its shares. The prior's variance is that of largest evidence under the known noise."""
         sigma = self.mechanism.sigma
         counts = np.maximum(noisy[:, 0], sigma)
         rates = counts / counts.sum()

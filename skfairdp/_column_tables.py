@@ -59,13 +59,9 @@ LEAST_PUBLIC = 64  # rows, of which four lie beyond either of the outermost quan
 
 @dataclass(frozen=True)
 class ColumnTables:
-    """Counts of the rows by cells of every column of numbers, three times, each time in smaller cells where many are.
-
-    Bounds of a schema are often far wider than what a table holds, and amounts are skewed. A network that sees numbers
-    scaled by such bounds sees next to nothing; one that sees ages and incomes as they are sees the incomes. From the
-    counts follow quantiles, by which the network scales them. A record that comes, goes or is replaced by a null record
-    moves one count of every column by one; one that is replaced by any other one, two.
-    """
+    """Counts of the rows by cells of every column of numbers, three times, each time in smaller cells where many are:
+    from them follow quantiles, by which a network scales numbers. A record that comes, goes or gives way to a null
+    record moves one count of every column by one; one that is replaced by any other one, two."""
 
     places: tuple[NumberPlace, ...]
     n_rows: int
@@ -147,11 +143,8 @@ class ColumnTables:
         return edges
 
     def shares(self, edges: Floats, noisy: Floats) -> Floats:
-        """Shares of the cells by noisy counts; post-processing.
-
-        From the top: each half of a range gets what is clear of the noise of its count. Where neither half has any,
-        both get what they are wide.
-        """
+        """Shares of the cells by noisy counts; post-processing. From the top each half of a range gets what is clear of
+        the noise of its count; where neither has any, both get what they are wide."""
         n_columns = len(edges)
         if self.rounds < ROUNDS:  # so few rows that some far away may be mere noise: none are where more are near
             far = np.abs(edges[:, 1:] + edges[:, :-1]) > 2 * NEAR
@@ -169,11 +162,8 @@ class ColumnTables:
 
 @dataclass(frozen=True)
 class Scaling:
-    """How a network scales the columns of a table: by quantiles of public rows, or by released ones.
-
-    Columns with bounds are scaled by their quantiles. So are columns without bounds, but for those that lie near
-    -1 … 1 already, and those of which nearly all rows are 0.
-    """
+    """How a network scales the columns of a table: by quantiles of public rows, or by released ones. Columns without
+    bounds are left that lie near -1 … 1 already, or of which nearly all rows are 0."""
 
     places: tuple[NumberPlace, ...]
     has_bounds: bool
@@ -264,11 +254,8 @@ def _public_quantiles(X: Floats) -> Floats:
 
 def _ranges(knots: Floats, outer: int = 0, told_apart: float = 0.0) -> tuple[Floats, Floats]:
     """Where each column lies by its quantiles, the outer of which are noise, and how far from there it is cut off.
-
-    Without noise, the ``outer`` ones none, only zeros are nought. Nearly all rows may also be at another point, as
-    where zeros were standardised: their numbers are closer than ``told_apart``, four of the last cells, beside their
-    size. How far the others are from there was scaled with it.
-    """
+    Without noise only zeros are nought; nearly all rows may also be at another point, closer than ``told_apart`` beside
+    their size, as where zeros were standardised."""
     low, high = knots[:, outer], knots[:, KNOTS - 1 - outer]
     wider = norm.ppf(1 - 0.5 / KNOTS) / norm.ppf(1 - (0.5 + outer) / KNOTS)
     center, half = (low + high) / 2, np.maximum((high - low) / 2, LEAST_RANGE * np.abs(low + high)) * wider
@@ -319,10 +306,8 @@ def in_sight(counts: Floats, noise: float) -> Bools:
 
 def without_far_ends(edges: Floats, counts: Floats, noise: float) -> Floats:
     """Edges of which none is further out than a few times the widest cell from where the last rows in sight begin.
-
-    A cell that ends far away, by bounds that are too wide or by noise, has its rows at its near end. Cells hold about
-    equal shares, so the last but one of a tail as heavy as 1/x is three times as wide as the one before.
-    """
+    Cells hold about equal shares, so the last but one of a tail as heavy as 1/x is three times as wide as the one
+    before."""
     seen = np.flatnonzero(in_sight(counts, noise).any(axis=0))
     if len(seen) == 0 or seen[-1] - seen[0] < 2:
         return edges
@@ -345,10 +330,8 @@ def _apart(knots: Floats) -> Floats:
 
 
 def where_amounts_lie(knots: Floats, bounds: tuple[float, float]) -> tuple[float, float, float]:
-    """Mean, middle and spread of amounts, by quantiles of them at even levels in units from -1 to 1 of the bounds.
-
-    Beyond the outermost quantiles noise may have put rows far away: the next ones say how wide amounts lie.
-    """
+    """Mean, middle and spread of amounts, by quantiles at even levels in units from -1 to 1 of the bounds. Beyond the
+    outermost noise may have put rows far away: the next ones say how wide amounts lie."""
     middle, unit = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
     levels = (np.arange(len(knots)) + 0.5) / len(knots)
     wider = norm.ppf(levels[-1]) / norm.ppf(levels[-2])

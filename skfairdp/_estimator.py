@@ -121,9 +121,7 @@ class SpendsPrivacy(privacy.StatesPrivacy, NamedEstimator):
 
     def _spend(self, plan: privacy.Plan, reads: privacy.PublicReads, *, holder: Any = None) -> privacy.Spending:
         """The budget of this fit: ``with self._spend(plan, reads) as noise`` hands out the only noise there is.
-
-        ``holder`` is an estimator that is fitted inside the block as well.
-        """
+        ``holder`` is an estimator that is fitted inside the block as well."""
         owner = self._spends_as or type(self).__name__
         public = privacy.public_facts(reads, plan.relation, declared_rows=self._declared_rows)
         if "one subject" in plan.relation and not any(fact.name == "number of subjects" for fact in public):
@@ -150,9 +148,7 @@ _CUTTING = ("sklearn.model_selection", "sklearn.calibration", "sklearn.ensemble.
 
 def _warn_of_weak_guarantee(owner: str, epsilon: float | None, delta: float, public: Iterable[Any]) -> None:
     """Where a guarantee is proven and worth next to nothing, or leaves out what callers of the fit do with the rows.
-
-    Everything it is told from is public.
-    """
+    Everything it is told from is public."""
     frame: Any = sys._getframe(2)
     by_subject, told, logged = any(fact.name == "number of subjects" for fact in public), False, False
     while frame is not None:
@@ -204,11 +200,8 @@ def steps_fitted_on_private_rows(pipeline: Pipeline) -> list[str]:
 
 
 def _warn_of_caller(owner: str, frame: Any) -> None:
-    """Name what calls a fit and reads private rows besides, as far as a frame of the stack of calls shows it.
-
-    Everything told is public: the kind of the caller, and how it was set up. Fits in other processes do not see who
-    asked for them.
-    """
+    """Name what calls a fit and reads private rows besides, as far as a frame of the stack of calls shows it. What is
+    told is public: the kind of the caller, and how it was set up. Other processes do not see who asked for a fit."""
     caller = frame.f_locals.get("self")
     steps = steps_fitted_on_private_rows(caller) if isinstance(caller, Pipeline) else []
     if steps:
@@ -247,12 +240,9 @@ def _warn_of_caller(owner: str, frame: Any) -> None:
 
 @with_schema
 class PrivateEstimator(SpendsPrivacy):
-    """Reads, plans, spends, learns.
-
-    A subclass has two methods beside ``fit``. ``_read`` takes the arguments of ``fit`` and returns what it learns from,
-    with the list ``reads`` of what is public. ``_plan`` takes that, and says what will be released. The body of ``fit``
-    spends by ``with self._spend(plan, data.reads) as noise``; below the block everything is post-processing.
-    """
+    """Reads, plans, spends, learns. A subclass has ``_read``, which takes the arguments of ``fit`` and returns what it
+    learns from, with the list ``reads`` of what is public, and ``_plan``, which says what will be released. ``fit``
+    spends by ``with self._spend(plan, data.reads) as noise``; below the block everything is post-processing."""
 
     epsilon: float = 1.0
     delta: float = 1e-5

@@ -40,13 +40,10 @@ _DRAWS, _FINER = 2000, 2
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a table of the model's answers, group × true class × answer, says of its constraints. Post-processing.
-
-    Everything is about the **population** that the rows were drawn from, noise and sampling included. Where the same
-    rows have taught the model, its answers to them are right more often than to others, by its optimism: bounds leave
-    room for that. Where labels are not told apart it cancels, and training has held gaps on its own rows down, so that
-    what is broken there is broken.
-    """
+    """What a table of the model's answers, group × true class × answer, says of its constraints, by post-processing,
+    for the **population** that the rows were drawn from, noise and sampling included. Where the same rows have taught
+    the model, its answers to them are right more often by its optimism: bounds leave room for that. Where labels are
+    not told apart it cancels, and what is broken on its own rows, where training held gaps down, is broken."""
 
     constraints: fairness.RateConstraints
     counts: Floats
@@ -74,15 +71,11 @@ class Judgement:
     def by_fifths(
         cls, constraints: fairness.RateConstraints, groups: Any, truth: Any, answers: Any, own: Any
     ) -> "Judgement":
-        """By answers of models that four fifths of the rows teach, each to the other fifth; and those that all teach.
-
-        Where these differ, either is as good a guess. Answers of two models, each as far from what is usual, have a
-        difference of variance 2τ²: with m rows answered otherwise its sum has m. Of one and the average of five it is
-        (1 + 1/5)τ². As in ``by_weights`` what goes to one answer comes from another, and both add up.
-
-        A model that is made to hold a bound on its rows is beyond it elsewhere on the side that is chance on these. So
-        each of two opposite inequalities may be missed in half as many of the fits, and all in no more than usual.
-        """
+        """By answers of models that four fifths of the rows teach, each to the other fifth, or those that all teach:
+        either is as good a guess. Of one and the average of five a difference has the variance (1 + 1/5)τ², with 2τ²
+        the number of rows answered otherwise; what goes to one answer comes from another, and both add up. A model that
+        is made to hold a bound on its rows is beyond it elsewhere on the side that is chance on these: each of two
+        opposite inequalities may be missed in half as many of the fits, all in no more than usual."""
         found, moved = cls.by_rows(constraints, groups, truth, answers), answers != own
         truth = np.zeros(len(groups), dtype=np.int64) if truth is None else truth
         turned = sum(constraints.tally(groups[moved], truth[moved], each[moved]) for each in (answers, own))
@@ -92,12 +85,9 @@ class Judgement:
     def by_weights(
         cls, constraints: fairness.RateConstraints, weights: Floats, truth: Any, answers: Any, noise: float = 0.0
     ) -> "Judgement":
-        """By rows whose groups are known as weights, (n_rows, n_groups), with noise in a sum of those of all rows.
-
-        Weights outside of [0, 1] are unbiased answers with noise of their own: of a weight w that is 0 or 1 on average,
-        ``w² - w`` is on average its variance. Those of a row add up to 1, so that what noise gives to one group it
-        takes from another: of a difference both add up, and count so.
-        """
+        """By rows whose groups are known as weights, (n_rows, n_groups), with noise in a sum of those of all rows. Of a
+        weight w that is 0 or 1 on average, ``w² - w`` is on average its variance. Those of a row add up to 1, so that
+        what noise gives to one group it takes from another: of a difference both add up."""
         n_classes, weights = len(constraints.classes), np.asarray(weights, dtype=np.float64)
         cells = np.asarray(truth, dtype=np.int64) * n_classes + np.asarray(answers, dtype=np.int64)
 
@@ -109,11 +99,8 @@ class Judgement:
         return cls(constraints, table(weights), np.sqrt(2 * variance))
 
     def moved(self, constraints: fairness.RateConstraints, flows: Floats) -> "Judgement":
-        """Of another model than was looked at: by sampled rows, counted by group, true class, and answer of either.
-
-        As large a part of the private rows changes its answer, give or take half of that (of all that changes, in
-        whichever direction): twice as many, or none, are within 95 %.
-        """
+        """Of another model than was looked at, by sampled rows counted by group, true class, and answer of either. As
+        large a part of private rows changes its answer, give or take half: twice as many, or none, are within 95 %."""
         before, after = flows.sum(axis=3), flows.sum(axis=2)
         scale = np.maximum(self.counts.sum(axis=2), 0.0) / np.maximum(flows.sum(axis=(2, 3)), 1e-9)
         changed = before + after - 2 * flows.diagonal(axis1=2, axis2=3)
@@ -166,10 +153,8 @@ class Judgement:
 
     @property
     def tightening(self) -> float:
-        """How many times its bound the worst constraint would hold at, if what is left followed the bound.
-
-        1 where all hold, but for what may be noise.
-        """
+        """How many times its bound the worst constraint would hold at, if what is left followed the bound. 1 where all
+        hold, but for what may be noise."""
         beyond = self.constraints.violations(np.maximum(self.counts, 0.0))
         worst = int(beyond.argmax())
         bound = float(self.constraints.bounds[worst])
@@ -183,9 +168,8 @@ class Judgement:
         return float(noise[np.where(told, broken_by, -math.inf).argmax()]) if told.any() else math.inf
 
     def warn(self, owner: str, rows: str, instead: str, *, in_doubt: bool = False, check: str = LOOK_ANEW) -> None:
-        """Say so where a constraint is broken by more than the error of what is known; one that was given no bound of
-        its own, by .02 as well. Where it was given one, also that it could not be checked, and how it can be.
-        """
+        """Say so where a constraint is broken by more than the error of what is known; one without a bound of its own,
+        by .02 as well. Where it was given one, also that it could not be checked, and how it can be."""
         asked = self.weaker or self.constraints
         named = all(
             isinstance(one, fairness.RateParity) and one.difference_bound is None and one.ratio_bound is None
@@ -256,11 +240,8 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Judge:
-    """A noisy table of the model's answers to private rows, group × true class (where constraints ask) × answer.
-
-    A record is in one cell. So one that comes, goes or gives way to a null record moves the table by 1, and one in the
-    place of another, or in another group, by √2.
-    """
+    """A noisy table of the model's answers to private rows, group × true class (where constraints ask) × answer. A
+    record is in one cell: one that comes, goes or gives way to a null record moves it by 1, one for another by √2."""
 
     constraints: fairness.RateConstraints
     n_rows: int
@@ -333,10 +314,8 @@ class Judge:
 
 
 def set_judgement(estimator: Any, judgement: "Judgement | None", *, in_doubt: bool = False) -> None:
-    """Set what is known of the groups, in place of what was known of another model.
-
-    In doubt are rows that are not the population's own: sampled, or with groups or labels that are estimated.
-    """
+    """Set what is known of the groups, in place of what was known of another model. In doubt are rows that are not the
+    population's own: sampled, or with groups or labels that are estimated."""
     for name in ("gap_", "gap_bound_", "constraint_holds_"):
         vars(estimator).pop(name, None)
     if judgement is not None:
@@ -395,10 +374,8 @@ def held_by_learner(
 
 
 def fifths(groups: Ints, labels: Ints | None) -> Iterator[tuple[Bools, Bools]]:
-    """Rows that teach, and a fifth of every group and label that is asked; which row is where follows no feature.
-
-    A row that is alone in its group teaches always: nobody else can.
-    """
+    """Rows that teach, and a fifth of every group and label that is asked; which is where follows no feature. A row
+    that is alone in its group teaches always: nobody else can."""
     cells = groups if labels is None else 2 * groups + labels
     order = np.random.default_rng(0).permutation(len(groups))
     order = order[np.argsort(cells[order], kind="stable")]
@@ -411,18 +388,15 @@ def fifths(groups: Ints, labels: Ints | None) -> Iterator[tuple[Bools, Bools]]:
 
 @dataclass(frozen=True)
 class KSJudgement:
-    """How far moved scores of the groups are apart, by one noisy table of them.
+    """How far moved scores of the groups are apart, by one noisy table of them. Its bound is one for the population,
+    though the same rows have said how to move: how far a group's distribution function is from that of its population
+    follows from scores as they were, and no rising map changes it (Kolmogorov's statistic). What is seen, less draws of
+    noise and of sampling, is how far the population may be; 95 of 100 draws are below the bound.
 
-    Its bound is one for the population, that holds though the same rows have said how to move: how far the
-    distribution function of a group's rows is from that of its population follows from scores as they were, and no
-    rising map changes it (Kolmogorov's statistic). What is seen, less draws of noise and of sampling, is how far the
-    population may be; 95 of 100 draws are below the bound.
-
-    Of that, the laws of noise and of sampling at ends of cells are proven, and that so many draws cover the population
-    so often is asymptotic in rows; where groups differ little the bound holds more often. Within a cell distribution
-    functions are taken to be straight but for sampling, which is asymptotic in cells. A cell in which one of two groups
-    has more than twice the rows of an even one may hold points, in any order: there one group is taken to have all its
-    rows before the other has any. In one of ``points`` all rows are at the same point, so that its ends say all.
+    The laws of noise and of sampling at ends of cells are proven; that so many draws cover the population so often is
+    asymptotic in rows, and straight lines within cells, but for sampling, in cells. A cell in which a group has more
+    than twice the rows of an even one may hold points: there one group is taken to have all its rows before the other
+    has any. In one of ``points`` all rows are at the same point, so that its ends say all.
     """
 
     counts: Floats
@@ -488,10 +462,8 @@ def _between(at_ends: Floats) -> Floats:
 
 
 def _deviations(n_rows: Any, at: Floats, noise: float, seed: int) -> Floats:
-    """Draws of how far a noisy distribution function is from the population's, where that has these values.
-
-    Of sampling it is a Brownian bridge; noise is in the counts of cells, and straight within them.
-    """
+    """Draws of how far a noisy distribution function is from the population's, where that has these values: of sampling
+    a Brownian bridge; noise is in the counts of cells, and straight within them."""
     rng = np.random.default_rng(seed)
     n_cells = (len(at) - 1) // _FINER
     sampled = (rng.standard_normal((_DRAWS, len(at) - 1)) * np.sqrt(np.diff(at) / n_rows)).cumsum(axis=1)

@@ -39,14 +39,10 @@ _NOT_AT_PREDICTION = ("teacher", "ledger", "memory")  # parameters of ours that 
 
 
 def known_row_wise(estimator: Any) -> bool:
-    """Whether an estimator is known to predict each row from this row alone, so that calls may hold many rows.
-
-    Those of this package and of scikit-learn are, and wrappers of them: Pipeline, CalibratedClassifierCV. Not so what
-    factorises or imputes the rows of a call together, and what draws when it predicts: a DummyClassifier by its
-    strategy, an ExponentiatedGradient that no estimator of ours asks by :func:`predict_codes`. A class of somebody
-    else's is not unless it says ``predicts_rows_alone = True``, nor is one with a function among its parameters
-    (that of a ``FunctionTransformer``, the weights of a KNeighborsClassifier, a torch module).
-    """
+    """Whether an estimator is known to predict each row from this row alone, so that calls may hold many rows: those of
+    this package and of scikit-learn, and wrappers of them, but what factorises or imputes the rows of a call together,
+    and what draws when it predicts. A class of somebody else's is not unless it says ``predicts_rows_alone = True``,
+    nor is one with a function among its parameters."""
     parts = list(_parts(estimator))
     ours = [part.get_params(deep=False) for part in parts if getattr(part, "_settles_coins", False)]
     settled = {id(value) for parameters in ours for value in parameters.values()}
@@ -82,15 +78,12 @@ def check_rows_alone(models: Iterable[Any], owner: str) -> None:
 
 def row_wise_predictions(fitted: Any, X: Any, groups: Array | None, *, places: Ints | None) -> Objects:
     """Predict private rows; every entry is a function of its own row, its place and the fitted state before the call.
-
     Total and silent: a row that makes the predictor fail, or that it gives no single answer for, is NO_CLASS.
-
     *Proof.* An estimator that is known to be row-wise gets calls of ``BLOCK`` rows, row p of all in seat p mod BLOCK:
     shape, type and order in memory are public (:class:`PlainRows`), so the arithmetic of a seat is that of its row
     alone, and a call fails if and only if one of its rows does. Other rows of the same call take the seats of those
     that fail, whichever they are. Any other estimator gets one row a call, in a copy of its state, with generators that
-    start by the place.
-    """
+    start by the place."""
     coin_of = _reduction(fitted)
     if coin_of is not None and places is not None and known_row_wise(coin_of):
         chances = row_wise_predictions(coin_of, X, groups, places=places)
@@ -165,10 +158,8 @@ _Ask = Callable[[Ints, int], list[Any]]
 
 
 def _asks(model: Callable[[], Any], rows: PlainRows, groups: Array | None, *, usual: Any = None) -> _Ask:
-    """One call for the rows at these positions, an answer for each; raises where there is no such answer.
-
-    Row -1 is a public one of the kind of another row, and of the ``usual`` group.
-    """
+    """One call for the rows at these positions, an answer for each; raises where there is no such answer. Row -1 is a
+    public one of the kind of another row, and of the ``usual`` group."""
 
     def ask(positions: Ints, like: int) -> list[Any]:
         of_groups = None if groups is None else groups[positions]

@@ -59,10 +59,8 @@ class TablesOfScores:
 
 @dataclass(frozen=True)
 class TransportPlan(TablesOfScores):
-    """Tables of counts, in each of which a record is in one cell: another one in its place moves two by one.
-
-    They have their ``share`` of the squared cost.
-    """
+    """Tables of counts, with their ``share`` of the squared cost, in each of which a record is in one cell: another one
+    in its place moves two by one."""
 
     @property
     def cells(self) -> ScoreCells:
@@ -135,11 +133,8 @@ class TransportPlan(TablesOfScores):
 
 @dataclass(frozen=True)
 class Transport:
-    """Moves scores of each group to where all groups together have them, keeping their order. Post-processing.
-
-    Of one dimension the barycenter in the Wasserstein distance has for its quantiles the mean of the groups' quantiles,
-    weighted by their rows.
-    """
+    """Moves scores of each group to where all groups together have them, keeping their order; post-processing. The
+    barycenter in the Wasserstein distance has for its quantiles the mean of the groups', weighted by their rows."""
 
     edges: Floats
     counts: Floats
@@ -210,10 +205,8 @@ def ends_of(quantiles: tuple[Floats, Floats], n_cells: int) -> Floats:
 
 
 def as_scores(amounts: Floats, bounds: tuple[float, float]) -> Floats:
-    """Amounts as parts of the way from one bound to the other, the middle where there is none.
-
-    A row has the same wherever it stands: the last bits of single precision do not decide between two cells.
-    """
+    """Amounts as parts of the way from one bound to the other, the middle where there is none; rounded, so that the
+    last bits of single precision do not decide between two cells."""
     low, high = bounds
     scores = np.clip((amounts - low) / (high - low), 0.0, 1.0).round(6)
     return np.where(np.isnan(scores), 0.5, scores)

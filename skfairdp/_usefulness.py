@@ -165,12 +165,9 @@ def tried_on_parts(y: Ints, answers: Callable[[Ints], Ints], seed: int, n_rows: 
 
 @dataclass(frozen=True)
 class AmountLook(PlainState):
-    """By how much a model of amounts is ahead of a constant, one noisy number.
-
-    Each row says at most 1 for or against, so that a record that comes, goes or is replaced by a null record moves the
-    sum by 1 at most, and one that is replaced by any other one by 2. With a power of 0 it says which of both is closer,
-    whatever the spread.
-    """
+    """By how much a model of amounts is ahead of a constant, one noisy number. Each row says at most 1 for or against:
+    a record that comes, goes or gives way to a null record moves the sum by 1 at most, one that is replaced by any
+    other by 2. With a power of 0 it says which is closer, whatever the spread."""
 
     n_rows: int
     n_features: int
@@ -223,11 +220,8 @@ class AmountLook(PlainState):
 
 @dataclass(frozen=True)
 class AmountMean(PlainState):
-    """The mean of amounts that are cut off a few spreads from a released middle, by one noisy sum.
-
-    Each row adds how far it is from there, in [-1, 1]. So a record that gives way to a null record moves the sum by 1
-    at most, and one that is replaced by any other one by 2.
-    """
+    """The mean of amounts that are cut off a few spreads from a released middle, by one noisy sum of how far each row
+    is from there, in [-1, 1]: a null record in its place moves it by 1 at most, any other one by 2."""
 
     n_rows: int
     epsilon: float
@@ -288,14 +282,9 @@ _mu = lru_cache(maxsize=1024)(gdp_mu)  # what would do is found by asking for ma
 
 
 def default_n_teachers(n_rows: int, *, n_values: int, epsilon: float, delta: float) -> int:
-    """How many disjoint parts to make of the rows: as many as balance the noise against what a part can learn.
-
-    A student of d features is wrong by noise of standard deviation about ``Δ √d / (μ k)`` in the shares of k teachers,
-    however many rows are asked about: more queries need more noise each. A teacher of ``n / k`` rows is itself wrong by
-    a variance of about ``d k / n``, which turns shares towards the larger class. The sum ``Δ² d / (μ k)² + c d k / n``
-    is smallest where k is proportional to the cube root of ``n (Δ / μ)²``; the number of features cancels. Every
-    teacher keeps enough rows to see the classes.
-    """
+    """How many disjoint parts to make of the rows: as many as balance noise against what a part can learn. A student of
+    d features is wrong by noise of about ``Δ √d / (μ k)`` in the shares of k teachers, a teacher of ``n / k`` rows by a
+    variance of about ``d k / n``. The sum of squares is least with k as the cube root of ``n (Δ / μ)²``."""
     least = max(ROWS_PER_TEACHER, ROWS_PER_CLASS * n_values)
     noise = VoteForecast(n_rows, n_values, epsilon, delta, n_teachers=1).noise
     balanced = TEACHERS_PER_ROOT * (n_rows * noise**2) ** (1 / 3)
@@ -310,12 +299,9 @@ def variance_of_shares(n_features: int, n_queries: int, *, n_rows: int, n_teache
 
 
 def gradient_noise(n_rows: int, n_features: int, *, epsilon: float, delta: float) -> float:
-    """Noise that DP-SGD of so many features has at best beside its signal, whatever its steps and batches are.
-
-    All steps together tell the mean of clipped gradients with noise of standard deviation ``C / (μ n)`` in every
-    direction, where gradients have a norm of up to C. A linear rule of d features is moved by ``√d`` of it. On logistic
-    tables it may end below the most frequent class from about .07 on.
-    """
+    """Noise that DP-SGD of so many features has at best beside its signal, whatever its steps and batches are: all
+    steps together tell the mean of clipped gradients with noise ``C / (μ n)`` in every direction, by ``√d`` of which a
+    linear rule is moved. On logistic tables it may end below the most frequent class from about .07 on."""
     return math.sqrt(n_features) / (gdp_mu(epsilon, delta) * n_rows)
 
 
@@ -325,28 +311,18 @@ _HIDDEN = 64  # units of the usual network
 def default_net(
     n_rows: int, n_features: int, n_outputs: int, *, epsilon: float, delta: float, most: float = DOUBTFUL
 ) -> str:
-    """Return "additive" where noise drowns hidden units, else "mlp".
-
-    Every parameter carries noise of its own, of standard deviation ``C / (μ n)`` beside gradients of a norm of up to C,
-    so that P parameters together carry ``√P / (μ n)``. The usual bound is the one above which ``MajorityBaselineTest``
-    doubts a linear rule whatever its features say. Beyond it hidden units cost more than they find: without them a
-    table of two classes has about a thirtieth of the parameters, and still a curve for each of its columns. This is
-    about accuracy: what drowns in noise has no gap between groups either, so parity is no reason for it.
-    """
+    """ "additive" where noise drowns hidden units, else "mlp": P parameters together carry noise of ``√P / (μ n)``
+    beside gradients of norm 1. Beyond ``most`` hidden units cost more accuracy than they find; what drowns in noise has
+    no gap between groups either, so parity is no reason for it."""
     n_parameters = (n_features + 1) * _HIDDEN + (_HIDDEN + 1) * n_outputs
     noise = gradient_noise(n_rows, n_parameters, epsilon=epsilon, delta=delta)
     return "additive" if noise > most else "mlp"
 
 
 def larger_batches(n_rows: int) -> float:
-    """How many times the usual batch to take, for as many times fewer passes, with so many rows.
-
-    What 20 passes over 50,000 rows teach a network takes hardly more steps to learn from more rows: others teach what
-    the same would have taught. The noise of private gradients follows the number of rows and how long all steps are
-    together, not the batches, as long as these are no tiny share of the rows. So batches grow by the power .72 of the
-    rows, and passes get as much fewer: that leaves fewer steps, by the power .44, each as much longer as its batch is
-    larger. Beyond a million rows, where nobody has measured it, batches stay as they are.
-    """
+    """How many times the usual batch to take, for as many times fewer passes. Noise follows the number of rows and how
+    long all steps are together, and many rows need hardly more steps: batches grow by the power .72 of the rows. Beyond
+    a million rows, where nobody has measured it, they stay as they are."""
     return max(1.0, (min(n_rows, MOST_MEASURED) / FEW_ENOUGH) ** 0.72)
 
 

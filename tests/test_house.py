@@ -219,7 +219,7 @@ DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 
 #: Most lines of code, of docstrings, comments and blank lines too, and public names. Lines are far above what they are
 #: to be (31,000 and 51,000): who makes the package smaller lowers them, and nobody raises them.
-CODE, LINES, NAMES = 38_742, 62_093, 150
+CODE, LINES, NAMES = 38_651, 60_852, 150
 
 
 def test_the_package_has_no_more_modules():
@@ -256,7 +256,7 @@ def test_no_constructor_has_more_parameters():
 # ---- the trip of a fit ---------------------------------------------------------------------------------------
 #: Most files and functions that the fit of FairPATE's own example enters, and files before the ledger is asked.
 #: The judge of the model that is returned added functions, when every fit with a bound was given one.
-TRIP = {"files": 35, "functions": 241, "files before the ledger": 16}
+TRIP = {"files": 35, "functions": 240, "files before the ledger": 16}
 
 
 @pytest.fixture(scope="module")

@@ -58,8 +58,7 @@ def print_frontier(table: "pd.DataFrame") -> None:
         gamma = "none" if math.isnan(row["gamma"]) else f"{row['gamma']:g}"
         refuses = "no" if not row["idp3"] else "alone" if math.isnan(row["student_gamma"]) else "top"
         print(
-            f"{epsilon_text(row['epsilon']):>7} {gamma:>6} {refuses:>6} "
-            f"{'?' if math.isnan(gap) else f'{gap:.3f}':>7} "
+            f"{epsilon_text(row['epsilon']):>7} {gamma:>6} {refuses:>6} {'?' if math.isnan(gap) else f'{gap:.3f}':>7} "
             f"{'?'.rjust(9) if math.isnan(row[utility]) else format(row[utility], '>' + shape)} {row['coverage']:>9.1%}"
             + (f"  {row['estimator']}" if several else "")
         )

@@ -28,10 +28,8 @@ class UsageError(Exception):
 
 
 def read_table(name: str, *, types: bool, listed: Mapping[str, Collection[Any]] | None = None) -> "pd.DataFrame":
-    """A table with rows, as pandas reads it; without types, every cell as the text that the file holds.
-
-    Words like NA, which pandas takes for a missing value, stay words in a column that lists them as one of its values.
-    """
+    """A table with rows, as pandas reads it; without types, every cell as the text that the file holds. Words like NA,
+    which pandas takes for a missing value, stay words in a column that lists them as one of its values."""
     import pandas as pd
 
     path = Path(name).expanduser()

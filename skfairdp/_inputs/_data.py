@@ -159,10 +159,8 @@ class TrainingData:
 
     @property
     def one_row_each(self) -> "TrainingData":
-        """One row of each subject, for counts that a unit adds one to; where rows are protected, all of them.
-
-        Of rows in chunks that are not kept one of each is taken where they are counted.
-        """
+        """One row of each subject, for counts that a unit adds one to; where rows are protected, all of them. Of rows
+        in chunks that are not kept one of each is taken where they are counted."""
         if self.subjects is None or not len(self.subjects.of):
             return self
         kept = self.subjects.one_row_each

@@ -40,8 +40,7 @@ def read_table(estimator: BaseEstimator, X: Any, reads: PublicReads, *, with_gro
 
 def read_unprotected(estimator: Any, X: Any, y: Any, sensitive_features: Any = None) -> tuple[Floats, Array, Ints]:
     """Read the rows of a learner without a guarantee, whose errors quote no cell all the same: it may run inside
-    one.
-    """
+    one."""
     owner = type(estimator).__name__
     _utils.check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features)
     features = read_columns(estimator, X, reset=True, with_groups=False).X

@@ -31,10 +31,8 @@ def refuse_chunks(owner: str, **arguments: Any) -> None:
 
 
 def read_source(estimator: BaseEstimator, data: TrainingData, *, private: bool = True) -> TrainingData:
-    """Read the rows of a source once, in their order, for fits that come back to single rows.
-
-    Those of subjects may come in any order: who has them and what is in them says all.
-    """
+    """Read the rows of a source once, in their order, for fits that come back to single rows. Those of subjects may
+    come in any order: who has them and what is in them says all."""
     if data.source is None:
         return data
     subjects = data.subjects
@@ -55,8 +53,7 @@ def read_source(estimator: BaseEstimator, data: TrainingData, *, private: bool =
 
 def read_numbers_of(estimator: Any, data: TrainingData, dtype: Any, chosen: Ints | None) -> tuple[Array, TrainingData]:
     """Check all rows of a source of which everything but the groups is public, and keep them as numbers of a
-    network.
-    """
+    network."""
     schema: Any = schemas.schema_of(estimator)
     owner, verbose = type(estimator).__name__, getattr(estimator, "verbose", 0)
     n_rows, n_features = data.X.shape
@@ -178,9 +175,7 @@ def read_training(
 
 def in_order(subjects: _rows.Subjects, raw: schemas.RawTable, *, private: bool = True) -> _rows.Subjects:
     """The rows of each subject in the order of what is in them, as in chunks: of its columns, or those that are public.
-
-    The table has its own order where no schema reads it.
-    """
+    The table has its own order where no schema reads it."""
     compact = schemas.CompactRows(raw.schema, raw.owner, in_them(raw.schema, raw.numbers, private=private))
     return replace(subjects, contents=compact.contents(compact.rows(raw.numbers)))
 

@@ -79,19 +79,12 @@ def clipped_gradient_sum(
     shared: dict[str, Tensor] | None = None,
     factors: Factors | None = None,
 ) -> dict[str, Tensor]:
-    """Sum of the per-sample gradients, each scaled to a norm of at most ``max_norm``, in double precision.
-
-    The norm is taken over all trainable parameters of a sample together. Making one row absent moves the result by at
-    most ``max_norm``, in float arithmetic as it runs, whatever the precision of the module: batches keep their shape,
-    norms and sums are of double precision, and gradients are scaled to a little less (the proof is in
-    ``_wide_sums.py``). Taking a row *out* gives the others new places in a batch of another shape, where kernels round
-    them otherwise: then it holds up to the rounding of the module.
-
-    With ``weights`` of shape (n, k) a sample is k rows, X has the shape (n, k, ...) and y (n, k, ...): its gradient is
-    the weighted sum of those of its rows, and is clipped once. An absent row has the weight 0 and keeps its place.
-
-    It is total: a row whose gradient is not finite, or at which the module fails, contributes nothing.
-    """
+    """Sum of the per-sample gradients, each scaled to a norm of at most ``max_norm`` over all parameters, in double
+    precision. Making one row absent moves the result by at most ``max_norm``, in float arithmetic as it runs (the proof
+    is in ``_wide_sums.py``); taking it *out* gives the others new places, where kernels round them otherwise. With
+    ``weights`` of shape (n, k) a sample is k rows, whose gradients are added up with these weights and clipped once; X
+    and y have the shape (n, k, ...). It is total: a row whose gradient is not finite, or at which the module fails,
+    adds nothing."""
     if shared is not None and fused is not False:
         raise _Misuse("A gradient shared by all rows can only be added to per-sample gradients: use fused=False.")
     layers = fused_layers(module)
@@ -224,11 +217,8 @@ def _gradient_rows(
 
 @torch.no_grad()
 def private_outputs(module: nn.Module, X: Any, batch: int) -> Tensor:
-    """What a module says of private rows, in calls of ``batch`` rows; NaN for a row that it has no finite answer for.
-
-    Where their number is public so is the shape of each call, and the place of a row in it; where it is not, ``batch``
-    has to be 1.
-    """
+    """What a module says of private rows; NaN for a row that it has no finite answer for. In calls of ``batch`` rows
+    where their number is public, and so the place of a row in a call; where it is not, ``batch`` has to be 1."""
 
     def ask(rows: tuple[Tensor, ...]) -> Tensor:
         answers: Tensor = module(rows[0])
@@ -248,12 +238,9 @@ def private_outputs(module: nn.Module, X: Any, batch: int) -> Tensor:
 def _without_failures(
     run: Callable[[tuple[Tensor, ...]], Any], forward: Callable[[tuple[Tensor, ...]], Any], rows: tuple[Tensor, ...]
 ) -> tuple[Any, Tensor]:
-    """Run on a batch where no row makes it fail, and say which rows would.
-
-    Each is tried at its own place of a batch of the same shape, and rows of zeros, which are public, stand in all other
-    places, and in the end in those of the rows that fail. Generators are put back, so that the others have the
-    gradients and dropout masks that they have without a failure.
-    """
+    """Run on a batch where no row makes it fail, and say which rows would: each is tried at its own place of a batch of
+    the same shape, with rows of zeros, which are public, in all others, and in the end in those of the rows that fail.
+    Generators are put back, so that the others have the gradients that they have without a failure."""
     device, n_rows = rows[0].device, len(rows[0])
     states = torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
     try:
@@ -344,7 +331,7 @@ def hooked_gradients(module: nn.Module, loss: Any, X: Tensor, y: Tensor) -> dict
     return gradients
 
 
-def _clip_factors(norms: Tensor, max_norm: float) -> Tensor:
+def _clip_factors(norms: Tensor, max_norm: float | Tensor) -> Tensor:
     """min(1, C/‖g‖), a little less so that rounding cannot take a sum past the bound."""
     return (max_norm * (1 - SLACK) / norms.clamp_min(1e-300)).clamp_max(1.0)
 
@@ -358,13 +345,10 @@ def _check_losses(losses: Tensor, X: Tensor) -> None:
 
 @dataclass(frozen=True)
 class DPStep:
-    """The plan of a DP-SGD run, and its single step.
-
-    Each step draws a Poisson batch (every row with the same probability, independently, in secret), sums the clipped
-    per-sample gradients, adds Gaussian noise and divides by the *expected* batch size: the realised one is private. An
-    empty batch gives a step of pure noise, and counts. Where a record may be replaced by *any* other one, the sum moves
-    by twice the bound, and every step reads all rows.
-    """
+    """The plan of a DP-SGD run, and its single step: a Poisson batch, drawn in secret, the sum of its clipped
+    gradients, noise, divided by the *expected* batch size, as the realised one is private. An empty batch gives a step
+    of pure noise, and counts. Where a record may be replaced by *any* other one, the sum moves by twice the bound, and
+    every step reads all rows."""
 
     sampling_probability: float
     noise_multiplier: float
@@ -374,21 +358,15 @@ class DPStep:
     relation: privacy.NeighboringRelation = privacy.NeighboringRelation.ADD_OR_REMOVE_ONE
 
     def __post_init__(self) -> None:
-        for name in ("sampling_probability", "noise_multiplier", "max_grad_norm", "expected_batch_size"):
-            value = getattr(self, name)
-            if not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"{name} of DPStep must be positive and finite. Got {value!r} instead.")
-        norm, sampled = self.max_grad_norm, self.sampling_probability
-        fits, got, known = 1e-100 <= norm <= 1e100, f"Got {norm!r} instead.", self.relation.by_null or sampled == 1
-        problems = {
-            f"max_grad_norm of DPStep must lie between 1e-100 and 1e100, so that squares do not overflow. {got}": fits,
-            f"sampling_probability of DPStep must be at most 1. Got {sampled!r} instead.": sampled <= 1,
-            f"For '{self.relation}' DPStep reads all rows in every step: no bound for samples is proven.": known,
-            f"steps of DPStep must be at least 1. Got {self.steps!r} instead.": self.steps >= 1,
-        }
-        for problem, holds in problems.items():
-            if not holds:
-                raise ValueError(problem)
+        if not 1e-100 <= self.max_grad_norm <= 1e100:
+            raise ValueError(
+                "max_grad_norm of DPStep must lie between 1e-100 and 1e100, so that squares do not overflow. "
+                f"Got {self.max_grad_norm!r} instead."
+            )
+        if not (self.relation.by_null or self.sampling_probability == 1):
+            raise ValueError(
+                f"For '{self.relation}' DPStep reads all rows in every step: no bound for samples is proven."
+            )
 
     @classmethod
     def calibrated(
@@ -514,11 +492,9 @@ class WeightsByGroup(ClippingRule):
 
 
 class BoundsByGroup(ClippingRule):
-    """DP-SGD-F: a clipping bound for each group, larger where more of its gradients are above C.
-
-    ``C_k = C (1 + share of group k above C / share of all rows above C)``, from noisy counts of the batch (Xu, Du & Wu
-    2020), at most ``max_ratio`` times C. The sum moves by the *largest* bound of any group, of an empty one too.
-    """
+    """DP-SGD-F: ``C_k = C (1 + share of group k above C / share of all rows above C)``, at most ``max_ratio`` times C,
+    from noisy counts of the batch (Xu, Du & Wu 2020). The sum moves by the *largest* bound of any group, of an empty
+    one too."""
 
     def __init__(self, n_groups: int, *, max_norm: float, max_ratio: float, count_share: float) -> None:
         self.n_groups, self.max_norm, self.max_ratio, self.count_share = n_groups, max_norm, max_ratio, count_share
@@ -533,8 +509,7 @@ class BoundsByGroup(ClippingRule):
         cells = torch.zeros(self.n_groups * 2, dtype=torch.float64, device=norms.device)
         cells.index_add_(0, groups * 2 + above, torch.isfinite(norms).double())
         self.update(counted(cells.cpu()).reshape(self.n_groups, 2))
-        bounds = (self.bounds * _ROOM).to(norms)[groups]
-        return (bounds / norms.clamp_min(1e-300)).clamp_max(1.0)
+        return _clip_factors(norms, self.bounds.to(norms)[groups])
 
     def update(self, counts: Tensor) -> None:
         """Set the bounds by noisy counts of shape (n_groups, 2), of gradients within and above C; post-processing."""
@@ -546,11 +521,8 @@ class BoundsByGroup(ClippingRule):
 
 
 class GlobalScaling(ClippingRule):
-    """DPSGD-Global-Adapt: gradients are scaled by C/Z, and only those above Z are clipped, to C.
-
-    ``Z ← Z exp(share of the rows above Z - quantile)``, the share from a noisy count (Esipova et al. 2022). Sensitivity
-    C; no groups are read.
-    """
+    """DPSGD-Global-Adapt: gradients are scaled by C/Z, and only those above Z are clipped, to C. ``Z ← Z exp(share of
+    the rows above Z - quantile)``, by a noisy count (Esipova et al. 2022). Sensitivity C; no groups are read."""
 
     def __init__(
         self, *, max_norm: float, start: float, quantile: float, batch_size: float, count_share: float
@@ -578,14 +550,12 @@ class GlobalScaling(ClippingRule):
 @dataclass(frozen=True)
 class FairClippingStep(DPStep):
     """A step of private SGD whose gradients a :class:`ClippingRule` scales.
-
     Counts and gradients of a step are one release of one Poisson batch: adding or removing a row moves the counts by 1
-    and then, given them, the sum by the rule's bound. With noise σ/√f on the counts (f is ``count_share``) and
-    σ/√(1-f) times the bound on the sum, μ² = f/σ² + (1-f)/σ²: given the batch, N(0, 1) against N(1/σ, 1) dominates the
-    two, and sampling the batch keeps what dominates (Zhu, Dong & Wang 2022, Theorem 11). So the event is that of one
-    sampled Gaussian with multiplier σ, in every step. ``max_grad_norm`` is the rule's base C; targets have shape
-    (n_rows, 2) and hold classes and groups.
-    """
+    and then, given them, the sum by the rule's bound. With noise σ/√f on the counts (f is ``count_share``) and σ/√(1-f)
+    times the bound on the sum, μ² = f/σ² + (1-f)/σ²: given the batch, N(0, 1) against N(1/σ, 1) dominates the two, and
+    sampling the batch keeps what dominates (Zhu, Dong & Wang 2022, Theorem 11). So the event is that of one sampled
+    Gaussian with multiplier σ, in every step. ``max_grad_norm`` is the rule's base C; targets have shape (n_rows, 2)
+    and hold classes and groups."""
 
     rule: Any = None
 

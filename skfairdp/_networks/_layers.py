@@ -108,11 +108,8 @@ def _lengths(b: Tensor) -> Tensor:
 
 
 def _cancellation(sizes: Tensor, terms: int) -> Tensor:
-    """What rounding may have taken from a squared norm that was summed from products of both signs.
-
-    Positions that cancel leave a true norm that the sum cannot resolve: it may come out as 0 for a gradient that has to
-    be clipped. ``sizes`` of shape (n,) are the sums of the norms that the positions have.
-    """
+    """What rounding may have taken from a squared norm summed from products of both signs: where positions cancel, one
+    that has to be clipped may come out as 0. ``sizes`` (n,) are sums of the norms of positions."""
     return (terms + 8) * torch.finfo(sizes.dtype).eps * sizes.square()
 
 
@@ -254,12 +251,8 @@ _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropo
 
 
 class StackedModule:
-    """The architecture of many copies of one torch module.
-
-    Every copy re-draws the weights of its Linear and Conv layers from torch's default law with its own seed
-    (torch's global generator is not touched); all other parameters start as they are in ``module``. Frozen parameters
-    (``requires_grad=False``) stay as they are, so that a public, pre-trained part can be used.
-    """
+    """The architecture of many copies of one torch module: each re-draws its Linear and Conv layers from torch's
+    default law with its own seed, without torch's global generator. Frozen parameters stay as they are."""
 
     def __init__(
         self, module: nn.Module | Callable[[], nn.Module], n_classes: int, *, owner: str = "StackedModule"

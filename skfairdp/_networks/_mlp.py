@@ -17,11 +17,8 @@ from skfairdp._typing import Floats, Ints
 
 
 class StackedMLP:
-    """The architecture of many ReLU perceptrons with softmax outputs, trained as one batched matrix product.
-
-    Forward and backward are written out: for networks this small, automatic differentiation would cost more than
-    the arithmetic. The gradients equal those of ``torch.nn.Sequential(Linear, ReLU, ..., Linear)``.
-    """
+    """Many ReLU perceptrons with softmax outputs as one batched matrix product. Forward and backward are written out:
+    for networks this small, automatic differentiation would cost more than the arithmetic."""
 
     def __init__(self, n_features: int, hidden: Sequence[int], n_classes: int, *, narrow: bool = False) -> None:
         self.widths = (n_features, *hidden, n_classes)
@@ -94,10 +91,7 @@ class StackedMLP:
 
     def penalise_slopes(self, params: list[Tensor], gradients: list[Tensor], x: Tensor, strength: float) -> None:
         """Add to ``gradients`` those of ``strength`` times the mean of (‖∂ score/∂ row‖ − 1)² over the rows ``x``.
-
-        While the same units are active, slopes are products of weights, and ``u · slope`` is linear in each of them:
-        the product of what ``u`` becomes on its way up to that layer and the signal on its way down.
-        """
+        While the same units are active, slopes are products of weights, and ``u · slope`` is linear in each of them."""
         *hidden, _, _ = params
         activations, scores = self.forward(params, x)
         *signals, slopes = self.signals(params, activations, torch.ones_like(scores))
@@ -243,12 +237,9 @@ class AdditiveParts:
         return AdditiveParts(self.bias * factor + shift, *given)
 
     def monotone(self, feature: int, direction: int) -> "AdditiveParts":
-        """Make the log odds of the second class never fall (1) or never rise (-1) with a feature.
-
-        Of a feature with knots, values at the knots become the closest ones, by least squares, that go in one
-        direction. Knots are released quantiles, so each stands for as many rows. Beyond the outermost knots, and of a
-        feature without knots, a line that goes the wrong way becomes flat.
-        """
+        """Make the log odds of the second class never fall (1) or never rise (-1) with a feature: values at knots,
+        which are quantiles, become the closest that do, by least squares; beyond them a line that goes the wrong way
+        becomes flat."""
         weights, hats = self.weights.copy(), self.hats.copy()
         slope = weights[1, feature] - weights[0, feature]
         kept = slope if direction * slope > 0 else 0.0
@@ -280,11 +271,8 @@ def additive_parts(net: Any, n_features: int) -> AdditiveParts | None:
 
 
 def one_answer(probabilities: Floats, network: nn.Module) -> nn.Module:
-    """Return a network that answers every row with the likeliest class, and ranks rows as another does.
-
-    That one may rank well where its answers are no better than that class, as a rare class often wants. Where it adds
-    up terms, so does what is returned: its share is small enough that no encoded row could get another answer.
-    """
+    """A network that answers every row with the likeliest class, and ranks rows as another does. Where that adds up
+    terms, so does this one: its share is small enough that no encoded row could get another answer."""
     logits, (_, layers) = np.log(probabilities), _taken_apart(network)
     second, first = np.sort(logits)[-2:]
     apart = 0.0  # what the logits of two classes differ by at most

@@ -260,15 +260,9 @@ def scale_last_layer(module: Any, factor: float) -> Any:
 
 
 def fitted_net(net: Net, module: nn.Module, classes: Array, spent: Any) -> Any:
-    """Return an initialised skorch net that holds a trained module: what an estimator shows as ``net_``.
-
-    Without classes it predicts amounts.
-
-    ``predict_proba``, ``save_params`` and ``module_`` work; its history is empty, and it lies on the CPU. ``predict``
-    gives positions in ``classes``, as skorch does. Our own "mlp" without hidden layers is kept in double precision, so
-    that what its features add is the sum that it computes. Net and module carry ``spent``, what was paid for them: they
-    may be given as ``net`` again.
-    """
+    """An initialised skorch net, on the CPU, that holds a trained module; without classes it predicts amounts. Our own
+    "mlp" without hidden layers is kept in double precision, so that what its features add is the sum that it computes.
+    Net and module carry ``spent``: they may be given as ``net`` again."""
     module = module.double() if net.hidden == () else module
     kind, more = (FittedNet, {"classes": classes}) if len(classes) else (FittedAmounts, {})
     fitted = kind(

@@ -31,11 +31,8 @@ def group_contrasts(groups: Tensor, n_groups: int, dtype: torch.dtype) -> Tensor
 
 
 def disparity_of_contrasts(logits: Tensor, contrasts: Tensor, *, temperature: float, maximum: str) -> Tensor:
-    """Largest disparity of softened predictions: DPFR of FairDP-SGD (paper, equation 1).
-
-    ``max_k max_z { P(k | z) - P(k | others) }`` with predictions softened to ``softmax(logits / temperature)``. It
-    tends to the hard gap as the temperature goes to 0.
-    """
+    """Largest disparity of predictions softened to ``softmax(logits / temperature)``, ``max_k max_z { P(k | z) - P(k |
+    others) }``: DPFR of FairDP-SGD (paper, equation 1). It tends to the hard gap as the temperature goes to 0."""
     disparity = (contrasts @ _soft_predictions(logits, temperature)).flatten()
     if len(disparity) == 0:
         return logits.sum() * 0.0
@@ -194,11 +191,8 @@ def rows_read_by(module: nn.Module, predict: Callable[[], Any]) -> Tensor:
 def fine_tune_for_parity(
     module: nn.Module, X: Tensor, groups: Ints, n_groups: int, keep: Keep, *, steps: int, lr: float, temperature: float
 ) -> nn.Module | None:
-    """Return a copy of the module at its best iterate, or None where no iterate is kept.
-
-    Minimises ``KL(softmax(before) || softmax(now)) + weight * DPFR`` over all rows by Adam, in evaluation mode (dropout
-    off, statistics as they are), with a weight that rises in ten equal parts of the steps. There is no randomness.
-    """
+    """A copy of the module at its best iterate, None where none is kept: Adam on ``KL(softmax(before) || softmax(now))
+    + weight * DPFR`` over all rows, in evaluation mode, with a weight that rises in ten equal parts."""
     if is_constant(module):
         return None  # it has no gap, and nothing to move
     tuned = deepcopy(module).eval()
@@ -307,11 +301,8 @@ class AmountLoss:
 
 @dataclass(frozen=True)
 class MeanPenalty(ParityPenalty):
-    """A price on differences between a group's mean prediction on public rows and all others', of λ at most.
-
-    The price of each difference follows it, step by step, so that it settles where the difference is gone. In units of
-    the spread of amounts.
-    """
+    """A price on differences between a group's mean prediction on public rows and all others', in spreads of amounts,
+    of λ at most. It follows each difference, step by step, so that it settles where that is gone."""
 
     scale: AmountScale | Any = None
     prices: dict[str, Tensor] = field(default_factory=dict)

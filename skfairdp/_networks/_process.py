@@ -25,11 +25,8 @@ _SMALL = 2**26
 
 @contextlib.contextmanager
 def own_generator(seed: int | None = None, device: Any = "cpu") -> Iterator[None]:
-    """Seed torch for a while, and give its generators back as they were.
-
-    A module draws its weights and its dropout from a generator that all threads of the process have in common. Two
-    trainings at once would each read what the other left there, and give back each other's state; they take turns.
-    """
+    """Seed torch for a while, and give its generators back as they were. Threads of a process have them in common: two
+    trainings at once would read what the other left there, so they take turns."""
     device = torch.device(device)
     with GENERATORS[0], torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         if seed is not None:

@@ -10,11 +10,8 @@ from torch import Tensor, nn
 
 
 class MLP(nn.Sequential):
-    """A plain network with tanh units; bounded activations lose least to clipping.
-
-    The initial weights are drawn from torch's generator, like those of any torch module. All logits are equal at first:
-    the first noisy steps then set the direction, not an accident of initialisation.
-    """
+    """A plain network with tanh units; bounded activations lose least to clipping. All logits are equal at first: noisy
+    steps set the direction, not an accident of initialisation. Weights are drawn from torch's generator."""
 
     predicts_rows_alone = True
 
@@ -36,14 +33,9 @@ def widths(hidden: Sequence[int] = (64,)) -> tuple[int, ...]:
 
 
 class CNN(nn.Sequential):
-    """Convolutional network for images that come as flat rows.
-
-    Blocks of convolution (3 x 3, stride 2) and tanh, then one linear layer to the logits. It is the paper's ColorMNIST
-    network (Table 3) made small: two blocks instead of four and no hidden linear layers; the strides stand for its
-    pooling, at a quarter of the arithmetic, and tanh for its ReLU, since bounded activations lose least to clipping. No
-    layer mixes rows. The initial weights are drawn from torch's generator; all logits are 0 at first. (Yaghini et al.
-    2023, "Learning to walk impartially on the Pareto frontier", Appendix I, Table 3.)
-    """
+    """Convolutional network for images that come as flat rows: blocks of convolution (3 x 3, stride 2) and tanh, then
+    one linear layer; no layer mixes rows, and all logits are 0 at first. The paper's ColorMNIST network made small
+    (Yaghini et al. 2023, "Learning to walk impartially on the Pareto frontier", Appendix I, Table 3)."""
 
     predicts_rows_alone = True
 
@@ -65,15 +57,9 @@ class CNN(nn.Sequential):
 
 
 class ResNet(nn.Sequential):
-    """Residual network for images that come as flat rows.
-
-    A convolution (3 x 3), then one residual block for each entry of ``channels``: two convolutions, each followed by
-    group normalisation and tanh, beside a path that leaves the image as it is (1 x 1 where the size changes). Every
-    block but the first halves height and width. The mean over all positions goes into one linear layer. Batch
-    normalisation, which residual networks usually have, mixes the rows of a batch; group normalisation reads one image
-    alone. The initial weights are drawn from torch's generator; all logits are 0 at first. (He et al. 2016, "Deep
-    residual learning for image recognition"; Wu & He 2018, "Group normalization".)
-    """
+    """Residual network for images that come as flat rows: a convolution (3 x 3), one residual block for each entry of
+    ``channels`` (all but the first halve height and width), the mean over all positions, one linear layer; all logits
+    are 0 at first. Group normalisation in place of that of batches, which mixes rows. (He et al. 2016; Wu & He 2018)"""
 
     predicts_rows_alone = True
 

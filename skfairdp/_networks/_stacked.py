@@ -31,12 +31,8 @@ StackedNet = StackedMLP | StackedModule
 
 
 def batch_stream(sizes: Ints, seeds: Sequence[int], *, batch_size: int, epochs: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the minibatches of many networks, step by step.
-
-    Each network walks through its own rows in an order shuffled anew every epoch from its own seed. Batches are
-    always ``batch_size`` wide: where a network has fewer rows left, the rest of its batch has weight zero. A
-    network with fewer rows finishes earlier and idles until the others are done.
-    """
+    """Yield the minibatches of many networks, step by step, in an order shuffled every epoch from each one's own seed.
+    All are ``batch_size`` wide: where rows are fewer the rest has weight zero. Who has fewer rows idles at the end."""
     per_epoch = -(-sizes // batch_size)
     total = per_epoch * epochs
     if not total.any():

@@ -39,11 +39,8 @@ class PrivateRows:
     def laid(
         cls, X: "Tensor | RowsOnDemand", y: Tensor, groups: Tensor | None, step: _clipping.DPStep, of: Tensor | None
     ) -> "PrivateRows":
-        """Lay the rows at secret places where their number is not public.
-
-        ``of`` has the positions of the rows of each subject, of shape (n, k), -1 where there is none. A subject
-        has a public place of its own, and so has each of its k rows.
-        """
+        """Lay the rows at secret places where their number is not public. ``of`` has the positions of the rows of each
+        subject, (n, k), -1 where there is none: a subject has a public place, and so has each of its k rows."""
         targets = y if groups is None else torch.stack([y, groups], dim=1)
         if of is not None:
             targets = torch.cat([targets, targets.new_zeros(1, *targets.shape[1:])])  # for -1
@@ -166,13 +163,9 @@ class Network:
         penalty: ParityPenalty | None = None,
         verbose: int = 0,
     ) -> nn.Module:
-        """Train a copy on arrays. Returned on the CPU, in evaluation mode; nothing about private rows is recorded.
-
-        Only parameters and buffers leave the training: what else a module may have put on itself while it saw private
-        rows stays behind. Dropout masks, and the secret places of rows where these may come and go
-        (:class:`~._wide_sums.Places`), are drawn from torch's global generators, seeded from ``source`` for the time of
-        the training and put back afterwards.
-        """
+        """Train a copy on arrays; returned on the CPU, in evaluation mode. Only parameters and buffers leave the
+        training. Dropout masks, and secret places (:class:`~._wide_sums.Places`), are drawn from torch's generators,
+        seeded from ``source`` for the time of the training and put back afterwards."""
         module = deepcopy(self.module).to(self.device)
         optimizer, average = self.net.make_optimizer(module), TailAverage(module, step.steps, self.net.average_last)
         parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
@@ -273,11 +266,8 @@ _SIZES = (5, 3)  # two batch sizes, so that no other axis can pass for the rows 
 
 
 def check_network(module: nn.Module, n_features: int, n_classes: int, *, owner: str) -> bool:
-    """Refuse a module that cannot be trained privately; say whether the fused path gives its clipped gradients.
-
-    The rows are zeros and ones, which serve as numbers and as category codes; the last is of zeros alone. The module is
-    copied, and torch's global generators are left as they were.
-    """
+    """Refuse a module that cannot be trained privately; say whether the fused path gives its clipped gradients. Rows
+    are zeros and ones, numbers and codes, the last of zeros alone; module and generators stay as they were."""
     _process.check_module_precision(module, owner)
     _clipping.check_rows_stay_apart(module)
     if not any(p.requires_grad for p in module.parameters()):

@@ -263,11 +263,8 @@ class Places:
 
     @classmethod
     def secret(cls, n_rows: int, declared: int) -> "Places":
-        """Random places, from torch's generator, in a table for so many declared rows.
-
-        Their number is public as long as there are not more rows than places, six standard deviations of a count
-        beyond the declared ones. Past that the table doubles, triples and so on.
-        """
+        """Random places, from torch's generator, in a table for so many declared rows. Their number is public up to six
+        standard deviations of a count beyond these; past that the table doubles, triples and so on."""
         room = cls.room(declared)
         size = room * max(1, -(-n_rows // room))
         return cls(size, torch.randperm(size)[:n_rows])

@@ -36,11 +36,9 @@ class DaskRows(RowsOfFrame):
         return tuple(dask.compute(*[count(part) for part in self.frame.to_delayed()]))
 
     def _partitions(self) -> list[tuple[int, int, Any]]:
-        """Those that have rows, as a filter may leave some without: their rows, and how many are before them.
-
-        A row's place is its number over all partitions. Where a partition ends may follow what is in it: blocks of a
-        text file end after so many bytes, so that one longer record moves rows from one partition to the next.
-        """
+        """Those that have rows, as a filter may leave some without: their rows, and how many are before them. A row's
+        place is its number over all partitions. Where a partition ends may follow what is in it: blocks of a text file
+        end after so many bytes, so that one longer record moves rows from one partition to the next."""
         before = itertools.accumulate(self._lengths, initial=0)
         parts = zip(self._lengths, before, self.frame.to_delayed(), strict=False)
         return [(length, start, part) for length, start, part in parts if length]

@@ -135,12 +135,9 @@ def _mixed(numbers: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class FoldRule:
-    """Which fold a row is in: a keyed hash of its public key, or of its place where there is no key.
-
-    **One record, one fold.** A neighbouring table has the same keys at the same places, so each of its records is in
-    the fold of the record that it stands for, and has the same number of fold mates: nothing but the key is looked at.
-    Folds of two neighbours hence differ in one record at most, in one of them, as folds by position do.
-    """
+    """Which fold a row is in: a keyed hash of its public key, or of its place where there is no key. **One record, one
+    fold.** Nothing but the key is looked at, and a neighbouring table has the same keys at the same places: folds of
+    two neighbours differ in one record at most, in one of them, as folds by position do."""
 
     key: str | None
     seed: int

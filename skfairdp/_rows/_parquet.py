@@ -17,11 +17,9 @@ _UUID = re.compile(r"(?=[0-9-]*[a-f])[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}
 
 
 class ParquetRows(RowSource):
-    """A Parquet file, a folder of them, or a dataset of pyarrow.
-
-    A row's place is its number over all files, in the order of the numbers in their names. Where a file ends may follow
-    what is in it: writers cut by bytes, so that one longer text moves rows from one file to the next.
-    """
+    """A Parquet file, a folder of them, or a dataset of pyarrow. A row's place is its number over all files, in the
+    order of the numbers in their names. Where a file ends may follow what is in it: writers cut by bytes, so that one
+    longer text moves rows from one file to the next."""
 
     def __init__(self, files: Any) -> None:
         self.files = str(files) if isinstance(files, Path) else files

@@ -26,12 +26,8 @@ HELD = 2**26  # bytes that wait in memory, so that small tables never reach the 
 
 
 class Spill:
-    """Rows of one structured dtype, each of one part.
-
-    **Private.** They lie in memory up to 64 MiB, then in one file of Python's temporary folder, which only its user can
-    read and which has no name (or loses it at once, where the system knows no other way): nobody else can open it, and
-    the system frees it when the process ends, whatever ends it.
-    """
+    """Rows of one structured dtype, each of one part. **Private.** In memory up to 64 MiB, then in a nameless file of
+    Python's temporary folder, which nobody else can open and the system frees when the process ends."""
 
     def __init__(self, n_parts: int, held: int = HELD) -> None:
         self.n_parts, self.held = n_parts, held
@@ -139,11 +135,9 @@ class PartWork(Generic[Sum]):
 
 
 class RowSource(ABC):
-    """Rows of a table in chunks, which can be read as often as one likes.
-
-    Chunks come in any order and may be read anew, so that only sums over rows mean anything: a function of one chunk,
-    and an addition that is associative and commutative (of integers; sums of floats would follow the order).
-    """
+    """Rows of a table in chunks, which can be read as often as one likes. Chunks come in any order and may be read
+    anew, so that only sums over rows mean anything: a function of one chunk, and an addition that is associative and
+    commutative (of integers; sums of floats would follow the order)."""
 
     #: Column of public ids, one for each row; None where there is none.
     key: str | None = None

@@ -35,17 +35,9 @@ class SubjectRows:
 @dataclass(frozen=True)
 class Subjects:
     """The subject of each row. Ids, and with them how many subjects there are, are public; who has which rows is not.
-
-    Nothing of it outlives the fit. They are listed by the ``hashes`` of their ids. A subject keeps its teacher,
-    whatever its rows are and wherever they stand: the teacher is a keyed hash of the id. Other ids may be in other
-    places; that of no other subject follows from it.
-
-    Of rows that are read in chunks only these hashes and the name of their column are kept here: what is made of all
-    rows of one is made where they are together, in the part of their teacher.
-
-    Rows of one subject come in the order of the table or, where ``contents`` says what is in them, in that of these
-    columns, as in chunks, which have no order.
-    """
+    They are listed by ``hashes`` of their ids, of which the teacher follows, whatever the rows are and wherever they
+    stand. Of rows in chunks only these and the name of their column are kept. Rows of one come in the order of the
+    table or, where ``contents`` says what is in them, in that of these columns, as in chunks, which have no order."""
 
     ids: "pd.Series[Any]"
     of: Ints

@@ -64,8 +64,7 @@ class Rows:
 
     def at_their_places(self, n: int) -> "Rows":
         """As many rows as there are subjects: that of who has none is a constant, and nobody else's place follows from
-        it.
-        """
+        it."""
         if self.places is None or len(self.places) == n:
             return self
         values, cells = np.zeros((n, self.values.shape[1]), self.values.dtype), np.zeros(n, dtype=np.int64)
@@ -123,12 +122,8 @@ class BackendPlan(ABC):
 
 
 class GeneratorBackend(BaseEstimator, ABC):
-    """A way to learn a generator privately: the base class of all backends.
-
-    It plans its releases from the public shape of the table, is given a noise scale that meets the budget, and learns
-    once. The package brings :class:`MarginalsBackend`, :class:`GSWGANBackend`, and the published
-    :class:`PATEGANBackend`, :class:`GPATEBackend` and :class:`DataLensBackend`.
-    """
+    """A way to learn a generator privately: the base class of all backends. It plans its releases from the public shape
+    of the table, is given a noise scale that meets the budget, and learns once."""
 
     @abstractmethod
     def plan(self, layout: Layout) -> BackendPlan:

@@ -187,11 +187,9 @@ def quantile_starts(values: Floats, n_bins: int, low: float, high: float, intege
 
 
 def fine_grid(bounds: tuple[float, float] | None, integer: bool) -> tuple[Floats, float]:
-    """Starts of the many bins that private numbers are first counted in, and the largest value of the last.
-
-    Between bounds the bins have equal widths, and ever smaller ones towards 0 (or the lower bound, if 0 lies outside),
-    which has a bin of its own; without bounds they grow by a constant factor away from 0, and 1 and -1 have one too.
-    """
+    """Starts of the many bins that private numbers are first counted in, and the largest value of the last. Between
+    bounds the bins have equal widths, and ever smaller ones towards 0 (or the lower bound, if 0 lies outside), which
+    has a bin of its own; without bounds they grow by a constant factor away from 0, and 1 and -1 have one too."""
     if bounds is None:
         powers = 2.0 ** (np.arange(_EXPONENTS[0] * _STEPS, _EXPONENTS[1] * _STEPS + 1) / _STEPS)
         low, high, anchor = -powers[-1], powers[-1], 0.0
@@ -212,11 +210,9 @@ def fine_grid(bounds: tuple[float, float] | None, integer: bool) -> tuple[Floats
 
 
 def merged_grid(starts: Floats, high: float, noisy: Floats, sigma: float, n_bins: int) -> tuple[Floats, float]:
-    """Merge fine bins into about ``n_bins`` of equal noisy counts. Post-processing.
-
-    Outer bins whose counts are within the noise are cut off: rows there will count as the nearest bin kept. Where
-    nothing shows, bins are spread between public bounds; without any there is one bin, of 0 alone.
-    """
+    """Merge fine bins into about ``n_bins`` of equal noisy counts. Post-processing. Outer bins whose counts are within
+    the noise are cut off: rows there will count as the nearest bin kept. Where nothing shows, bins are spread between
+    public bounds; without any there is one bin, of 0 alone."""
     bounded = _has_bounds(starts)
     occupied = _occupied(noisy, sigma, longest=len(noisy) if bounded else _LONGEST)
     if occupied is None:
@@ -299,14 +295,10 @@ def _has_bounds(starts: Floats) -> bool:
 
 
 def _occupied(noisy: Floats, sigma: float, longest: int) -> Pair | None:
-    """First and last bin of what is occupied beyond doubt; None where nothing is. Post-processing.
-
-    Few rows in many bins do not show in any bin, but in some of them together. So runs of bins up to the ``longest``
-    are looked at. The clearest, and on either side of it the clearest of those that lie apart, and so on, say where
-    the values may lie: a run that evidence is in says little of its ends. Inside, the one that ends first says where
-    the values begin, and the one that begins last where they end. The doubt grows with the number of runs, so that
-    empty bins alone hardly ever give evidence.
-    """
+    """First and last bin of what is occupied beyond doubt; None where nothing is. Post-processing. Few rows in many
+    bins show only together: of all runs up to the ``longest`` the clearest, and on either side the clearest of those
+    apart, say where values may lie; inside, the one that ends first says where they begin, and the one that begins last
+    where they end. The doubt grows with the number of runs: empty bins hardly ever give evidence."""
     evidence, begin, end = _clear_runs(noisy, sigma, _beyond_doubt(len(noisy)), longest)
     if not len(evidence):
         return None
@@ -323,9 +315,7 @@ def finer_starts(
     starts: Floats, ends: Floats, noisy: Floats, evidence: float, sigma: float, n_rows: int, *, whole: bool
 ) -> Floats:
     """Starts of a grid of which bins that hold much are cut into parts: years, which are all in one. Post-processing.
-
-    Bins of a single point are not, nor those that lie next to 0, where numbers of all sizes are.
-    """
+    Bins of a single point are not, nor those that lie next to 0, where numbers of all sizes are."""
     inner, outer = np.sort(np.abs([starts, ends]), axis=0)
     wide = _wide(starts, ends, whole) & (outer / 4 <= inner)
     parts = [
@@ -349,10 +339,8 @@ def look_twice(
     closer: Callable[[Any, Floats], Any],
 ) -> list[tuple[Any, Floats, float, Floats]]:
     """Release histograms of all columns twice; the second ones are finer where the first show that they have to be.
-
-    Returns each column as it was counted last, its noisy counts with their noise, and the first ones. Where both are
-    of the same bins, the counts are their mean.
-    """
+    Returns each column as it was counted last, its noisy counts with their noise, and the first ones. Where both are of
+    the same bins, the counts are their mean."""
     counts = count(columns)
     first = released_together(counts, mechanism, noise)
     finer = [closer(column, line) for column, line in zip(columns, first, strict=True)]
@@ -423,9 +411,7 @@ def release_bins(
 
 def is_out_of_scale(starts: Floats, noisy: Floats, evidence: float, n_rows: int) -> bool:
     """Whether a grid without bounds does not tell many of the numbers apart: in its bins next to 0, or the outermost.
-
-    Post-processing. ``evidence`` is what the noise of a single bin hardly reaches.
-    """
+    Post-processing. ``evidence`` is what the noise of a single bin hardly reaches."""
     zero = int(np.searchsorted(starts, 0.0))
     near = [] if float(starts[zero + 1]).is_integer() else [zero - 1, zero + 1]
     ends = [0, *near, len(starts) - 1]
@@ -464,9 +450,7 @@ def say_close_together(columns: Sequence[str]) -> None:
 
 def on_simplex(noisy: Floats) -> Floats:
     """Nearest non-negative vectors with the totals of the given ones, as shares; even where the total is not positive.
-
-    Rows of a matrix are projected one by one (Euclidean projection; Duchi et al. 2008).
-    """
+    Rows of a matrix are projected one by one (Euclidean projection; Duchi et al. 2008)."""
     rows = np.atleast_2d(np.asarray(noisy, dtype=np.float64))
     totals = rows.sum(axis=1, keepdims=True)
     falling = -np.sort(-rows, axis=1)

@@ -111,12 +111,9 @@ _MOST_COMPARED = 4  # starts, one after the other; with more numpy's search is a
 
 
 class BinSearch:
-    """How many starts are at most a number: what ``np.searchsorted(starts, numbers, side="right")`` says.
-
-    The first two bytes of a float are its sign, its power of two and four bits more. A table says how many starts have
-    lower first bytes; those with the same ones, mostly one or none, are compared with the number itself. Few starts are
-    all compared.
-    """
+    """How many starts are at most a number: what ``np.searchsorted(starts, numbers, side="right")`` says. The first two
+    bytes of a float are its sign, its power of two and four bits more. A table says how many starts have lower ones;
+    those with the same, mostly one or none, are compared with the number itself, as all of few are."""
 
     def __init__(self, starts: Floats, n_numbers: int) -> None:
         self.starts, self._ends = starts, np.append(starts, np.nan)  # which no number reaches

@@ -287,9 +287,7 @@ class Table:
 
     def blocks(self) -> list[tuple[slice, "Table"]]:
         """The rows of a table of numbers, some at a time: a row of an array is fetched once for all its columns.
-
-        Anything else is one block, and is read as a whole.
-        """
+        Anything else is one block, and is read as a whole."""
         dtypes = [values.dtype for values in self.columns]
         if not all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes):
             return [(slice(None), self)]
@@ -373,11 +371,8 @@ def _number(entry: Any) -> float:
 
 
 def codes_of_entries(entries: Objects, labels: Values, *, missing: int, other: int) -> Ints:
-    """Position of each entry among public labels, ``missing`` for a missing entry and ``other`` for any other one.
-
-    Equality is Python's, so that 1, 1.0 and True are one label, and "1" where no label is that text. No entry raises an
-    error.
-    """
+    """Position of each entry among public labels, ``missing`` for a missing entry and ``other`` for any other one,
+    without errors. Equality is Python's: 1, 1.0 and True are one label, and "1" where no label is that text."""
     index = places_of(labels)
     listed = entries.tolist()
     try:

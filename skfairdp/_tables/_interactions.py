@@ -72,12 +72,9 @@ class Levels:
 
 @dataclass(frozen=True)
 class Surprise:
-    """How far labels are, in each cell of a set of columns, from what a model says of them by sampled rows.
-
-    Half the L1 distance of the counts by cell and label from the model's shares of the cell's rows, less what it would
-    be by chance. A row that comes or goes moves the sum over the labels of its cell by at most 1 - f and the others'
-    shares, together 2 (1 - f): a replaced row moves the score by 2 at most.
-    """
+    """How far labels are, in each cell of a set of columns, from what a model says of them by sampled rows: half the L1
+    distance of the counts from the model's shares, less what it would be by chance. A row that comes or goes moves that
+    of its cell by at most 1 - f and the others' shares, together 2 (1 - f): a replaced row moves it by 2 at most."""
 
     levels: Levels
     sampled: Ints
@@ -125,9 +122,7 @@ def _order(n_columns: int) -> int:
 
 def sets_of(levels: Levels, n_rows: int, within: Sequence[int] | None = None) -> list[tuple[int, ...]]:
     """All sets of columns with rows enough in each cell, or unions of neighbouring pairs where these hold larger ones.
-
-    Unions of k pairs hold every set of k columns: of thirty columns 3,003 unions hold the 142,506 sets of five.
-    """
+    Unions of k pairs hold every set of k columns: of thirty columns 3,003 unions hold the 142,506 sets of five."""
     used = [j for j in (range(len(levels.sizes)) if within is None else within) if levels.sizes[j] > 1]
     pairs = [used[i : i + 2] for i in range(0, len(used), 2)]
     order = _order(len(used))

@@ -34,12 +34,9 @@ def conditional_tables(
     of_labels: Floats | None = None,
     sigma_of_labels: float = math.inf,
 ) -> Floats:
-    """Shares of a column's codes in each cell (group and label), from noisy tables of counts.
-
-    Counts of a cell are made to add up to what is known of its size. Where the noise of a cell drowns what sets it
-    apart from the other groups with its label, its shares are drawn towards theirs, and those of a label towards all
-    labels', by the positive-part rule of James and Stein.
-    """
+    """Shares of a column's codes in each cell (group and label), from noisy tables of counts, which are made to add up
+    to what is known of the cell. Where noise drowns what sets a cell apart from others with its label, its shares are
+    drawn towards theirs, and those of a label towards all, by the positive-part rule of James and Stein."""
     n_codes, (n_groups, n_classes) = noisy.shape[1], observed.shape
     cells = noisy.reshape(n_groups, n_classes, n_codes)
     labels, sigma_of_labels = _both_counts(cells, sigma, of_labels, sigma_of_labels)
@@ -76,11 +73,9 @@ def _adding_up(noisy: Floats, totals: Floats) -> Floats:
 
 
 def combined_shares(own: Floats, n_rows: float, own_variance: float, seen: Sequence[tuple[Floats, float]]) -> Floats:
-    """Shares of a column's codes over all rows, from every released table that holds the column.
-
-    Generalised least squares: the shares p for which counts T p are nearest to all measured counts, each measured
-    with a variance of its own and a total T of its own, and then the nearest shares to them.
-    """
+    """Shares of a column's codes over all rows, from every released table that holds the column. Generalised least
+    squares: the shares p for which counts T p are nearest to all measured counts, each measured with a variance of its
+    own and a total T of its own, and then the nearest shares to them."""
     used = own > 0
     total, weight = own[used] * n_rows**2 / own_variance, n_rows**2 / own_variance
     for counts, variance in seen:
@@ -93,10 +88,8 @@ def combined_shares(own: Floats, n_rows: float, own_variance: float, seen: Seque
 
 
 def with_mean(shares: Floats, mean: Floats, wanted: Floats) -> Floats:
-    """Shares of each cell, times what takes their mean over all rows to a wanted one: a step of proportional fitting.
-
-    A cell that keeps nothing stays as it was.
-    """
+    """Shares of each cell, times what takes their mean over all rows to a wanted one: a step of proportional fitting. A
+    cell that keeps nothing stays as it was."""
     raked = shares * _quotient(wanted, mean)
     totals = raked.sum(axis=1, keepdims=True)
     return np.asarray(np.where(totals > _TINY, raked / np.maximum(totals, _TINY), shares))
@@ -104,10 +97,8 @@ def with_mean(shares: Floats, mean: Floats, wanted: Floats) -> Floats:
 
 def joint_given_cells(pair: Floats, first: Floats, second: Floats, weights: Floats, n_steps: int = 60) -> Floats:
     """Joint shares of two columns in each cell (group and label) that agree with all three of their released tables.
-
     Iterative proportional fitting from independence given the cell, hence the joint shares of largest entropy: what two
-    columns have in common is the same in every cell.
-    """
+    columns have in common is the same in every cell."""
     one, other = weights[:, None] * first, weights[:, None] * second
     pair = np.where(one.T @ second > 0, np.maximum(pair, _LEAST), 0.0)
     with np.errstate(over="ignore", invalid="ignore"):  # of factors, where noisy tables contradict each other
@@ -125,9 +116,7 @@ def joint_given_cells(pair: Floats, first: Floats, second: Floats, weights: Floa
 
 def _joint_by_factors(pair: Any, one: Any, other: Any, second: Any, n_steps: int) -> Floats:
     """The shares are scale_one[s, i] * between[i, j] * scale_other[s, j] throughout: three products of matrices a step.
-
-    Fast, but factors may grow beyond all numbers where the shares do not: what comes out is then not finite.
-    """
+    Fast, but factors may grow beyond all numbers where the shares do not: what comes out is then not finite."""
     # A factor that would be infinite belongs to shares that are 0.
     scale_one, scale_other, between = one, second, np.ones(pair.shape)
     for _ in range(n_steps):
@@ -275,12 +264,8 @@ class MarginalsBackend(GeneratorBackend):
     def plan(self, layout: Layout) -> "MarginalsPlan":
         """Decide the three releases.
 
-        Parameters
-        ----------
         {layout}
 
-        Returns
-        -------
         {returns_plan}
         """
         self._validate_params()

@@ -120,14 +120,10 @@ class MatrixColumn:
         return self if len(finer) == len(grid) else replace(self, finer=np.append(finer, ends[-1]))
 
     def settled(self, noisy: Floats, evidence: float, n_bins: int, n_rows: int) -> "MatrixColumn":
-        """The same with about ``n_bins`` bins that hold equally much by the noisy counts of the grid.
-
-        Single values that hold much have bins of their own besides, and numbers are drawn within a bin as the counts
-        are spread there. Where there are no bounds, the first and the last bin whose count is above ``evidence``, which
-        noise alone hardly reaches, are taken for them. If less than half of the rows are between those, the others are
-        where the noise hides them, and as likely nearer to 0 or on its other side: the bins are then equally wide, as
-        far as the furthest of these on both sides.
-        """
+        """The same with about ``n_bins`` bins that hold equally much by the noisy counts of the grid, and bins of their
+        own for single values that hold much. Without bounds, the first and last bin above ``evidence``, which noise
+        alone hardly reaches, are taken for them; if less than half of the rows are between, the others are where the
+        noise hides them: bins are then equally wide, as far as the furthest of these on both sides."""
         grid, ends = self.grid, self._ends
         occupied = np.flatnonzero(noisy > evidence)
         alone = occupied[ends[occupied] <= np.nextafter(grid[occupied], np.inf)]
@@ -223,11 +219,9 @@ def _with_points(starts: Floats, points: Floats) -> Floats:
 
 
 def _reached(noisy: Floats, evidence: float) -> Floats:
-    """How many rows lie in each bin or before it, by noisy counts of bins.
-
-    Many small bins that the noise hides one by one hold much together. At either end nothing is taken to lie where all
-    bins out to that end together hold no more than noise may be: spread over wide bins far out it would look like much.
-    """
+    """How many rows lie in each bin or before it, by noisy counts of bins. Many small bins that the noise hides one by
+    one hold much together. At either end nothing is taken to lie where all bins out to that end together hold no more
+    than noise may be: spread over wide bins far out it would look like much."""
     noise = _END_NOISE * evidence * np.sqrt(np.arange(1, len(noisy) + 1))
     reached = np.maximum(isotonic_regression(np.cumsum(noisy)).x, 0.0)
     first = np.flatnonzero(np.cumsum(noisy) > noise)[:1]

@@ -191,9 +191,7 @@ class SyntheticRowsPlan:
     @property
     def default_bins(self) -> int:
         """Bins of a number: as many as leave each with twelve standard deviations of noise in each group and label.
-
-        Rows are drawn within a bin as a first count says, so few are enough (tests/statistical/test_own_rows.py).
-        """
+        Rows are drawn within a bin as a first count says, so few are enough (tests/statistical/test_own_rows.py)."""
         if self.n_bins is not None:
             return self.n_bins
         return int(np.clip(self.layout.bins_above_noise(self.sigma), _LEAST_BINS, _MOST_BINS))

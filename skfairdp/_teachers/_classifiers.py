@@ -18,12 +18,9 @@ from skfairdp.privacy import PrivacyLedger, ledger_in_use
 
 
 class NetClassifier(ClassifierMixin, BaseEstimator):
-    """A skorch net as a classifier of class codes.
-
-    Rows reach the net as float32 and labels as int64 (float32 for a ``NeuralNetBinaryClassifier``), which is what torch
-    computes with. Weights, shuffling and dropout follow from ``random_state`` alone and leave torch's generator as it
-    was: a teacher must not depend on how much randomness another one has used.
-    """
+    """A skorch net as a classifier of class codes. Rows reach it as float32, labels as int64 (float32 for a
+    ``NeuralNetBinaryClassifier``). Weights, shuffling and dropout follow from ``random_state`` alone, without torch's
+    generator: no teacher depends on how much randomness another one has used."""
 
     def __init__(self, net: Any, *, random_state: RandomStateLike = None) -> None:
         self.net, self.random_state = net, random_state

@@ -220,10 +220,8 @@ def _newton(
     max_iter: int, tol: float,
 ) -> tuple[Floats, Floats]:  # fmt: skip
     """Fit m regressions X (m, n, d), y (m, n) in {0, 1}; rows that are not ``real`` must be zero in both.
-
     ``fit_softmax`` solves one regression at a time; here all of them take each step as one array. ``room`` is two lines
-    of at least m n (d + 1) numbers to write to; X may be in the second.
-    """
+    of at least m n (d + 1) numbers to write to; X may be in the second."""
     m, n, d = X.shape
     basis, columns = None, X.transpose(0, 2, 1)
     if n < d:
@@ -263,11 +261,9 @@ def _newton(
 
 
 def _solve(hessian: Floats, gradient: Floats) -> Floats:
-    """Solve m positive semidefinite systems; a singular one gets some descent direction, never an error.
-
-    Columns of very different scale, or repeated ones, can be singular to machine precision; an error would stop all
-    teachers. Scaled to a unit diagonal, a ridge of 1e-10 is harmless: it bends the step, not the solution.
-    """
+    """Solve m positive semidefinite systems; a singular one gets some descent direction, never an error. Columns of
+    very different scale, or repeated ones, can be singular to machine precision; an error would stop all teachers.
+    Scaled to a unit diagonal, a ridge of 1e-10 is harmless: it bends the step, not the solution."""
     diagonal = np.arange(hessian.shape[1])
     scale = 1 / np.sqrt(np.maximum(hessian[:, diagonal, diagonal], np.finfo(float).tiny))
     hessian *= scale[:, :, None] * scale[:, None, :]
@@ -291,11 +287,9 @@ def _solve_one(hessian: Floats, right: Floats) -> Reals:
 def _damping(
     eta: Floats, moved: Floats, y: Floats, beta: Floats, step: Floats, penalty: Floats, value: Floats
 ) -> tuple[Floats, Floats]:
-    """How far to go along each step, and the objective there, which is not raised; 0 where no share does.
-
-    Far from the optimum a Newton step is too short: it is first made about as long as its own line asks for, which
-    saves every third step, and halved then until it is good enough.
-    """
+    """How far to go along each step, and the objective there, which is not raised; 0 where no share does. Far from the
+    optimum a Newton step is too short: it is first made about as long as its own line asks for, which saves every third
+    step, and halved then until it is good enough."""
     p = expit(eta - moved)
     slope = ((p - y) * moved).sum(axis=1) + (penalty * (beta - step) * step).sum(axis=1)
     curvature = (p * (1 - p) * moved**2).sum(axis=1) + (penalty * step**2).sum(axis=1)

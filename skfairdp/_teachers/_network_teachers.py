@@ -78,10 +78,9 @@ class _StackedTeachers(BaseEstimator):
 class MLPTeachers(_StackedTeachers):
     """Multilayer perceptrons as teachers; what ``teacher="mlp"`` stands for.
 
-    ReLU networks with softmax outputs, trained with Adam on the cross-entropy, all of them in batched matrix
-    products. Every teacher has its own initialisation (weights as torch's layers draw them, biases 0) and batch order
-    and takes the same steps as if it were trained alone. Parts should have about the same size; the time is that of the
-    largest.
+    ReLU networks with softmax outputs, trained with Adam on the cross-entropy, all of them in batched matrix products.
+    Every teacher has its own initialisation (weights as torch's layers draw them, biases 0) and batch order and takes
+    the same steps as if it were trained alone. Parts should have about the same size; the time is that of the largest.
 
     Parameters
     ----------
@@ -239,12 +238,9 @@ def _run_stacks(
 
 
 def _on_one_thread(function: Callable[..., Any], net: "StackedMLP | StackedModule", *task: Any, **options: Any) -> Any:
-    """Call a function on one stack, in a thread that has an architecture of its own.
-
-    One torch thread per stack: threads inside these small products wait for each other, on a busy machine for most
-    of the time, and their number can change the last bits; ``_run_stacks`` restores the setting. A module's
-    parameters are swapped in place while it is called, so that two threads cannot share one.
-    """
+    """Call a function on one stack, in a thread that has an architecture of its own, as a module's parameters are
+    swapped in place. One torch thread per stack: those inside small products wait for each other, and their number can
+    change the last bits; ``_run_stacks`` restores the setting."""
     import torch
 
     torch.set_num_threads(1)

@@ -23,16 +23,10 @@ READY = 2**16
 
 
 def position_partition(n_rows: int, n_teachers: int, *, random_state: _utils.RandomStateLike = None) -> Ints:
-    """Assign every row *position* to one teacher, at random and evenly.
-
-    Sound when neighbouring datasets differ by replacing one row, and the number of rows is public: the result is a
-    function of ``n_rows``, ``n_teachers`` and ``random_state`` alone, so that replacing a row changes the training
-    set of exactly one teacher and the vote histogram by at most ``sqrt(2)`` in L2 norm. The seed may be public.
-    It is **not** sound under adding or removing rows, which shifts positions.
-
-    Stratifying by a private column, hashing row contents or cutting rows into consecutive chunks after a removal
-    all change many teachers at once; none of them is offered, and this is the only partition there is.
-    """
+    """Assign every row *position* to one teacher, at random and evenly: a function of public numbers alone, so that
+    replacing a row changes the training set of one teacher and the vote histogram by at most ``sqrt(2)`` in L2 norm.
+    The seed may be public. It is **not** sound under adding or removing rows, which shifts positions. Stratifying by a
+    private column, or hashing row contents, would change many teachers at once: this is the only partition there is."""
     check_count("n_rows", n_rows, "position_partition", lowest=0)
     check_count("n_teachers", n_teachers, "position_partition", lowest=1)
     if n_teachers > n_rows:
@@ -84,19 +78,9 @@ class Parts:
 
 
 def vote_histogram(predictions: ArrayLike, n_classes: int) -> Ints:
-    """Count the teachers' votes for each row and class.
-
-    The counts are **private**. Where one record changes one teacher, they change by at most ``sqrt(2)`` in L2 norm
-    per row of the histogram, and their maximum by at most 1.
-    """
+    """Count the teachers' votes for each row and class. The counts are **private**. Where one record changes one
+    teacher, they change by at most ``sqrt(2)`` in L2 norm per row of the histogram, and their maximum by at most 1."""
     votes = np.asarray(predictions)
-    if votes.ndim != 2 or votes.dtype.kind not in "iu":
-        raise ValueError(
-            "predictions of vote_histogram must be an integer array of shape (n_teachers, n_rows). "
-            f"Got shape {votes.shape} and dtype {votes.dtype} instead."
-        )
-    if votes.size and (votes.min() < 0 or votes.max() >= n_classes):
-        raise ValueError(f"predictions of vote_histogram must be class codes in [0, {n_classes}).")
     n_teachers, n_rows = votes.shape
     out = np.empty((n_rows, n_classes), dtype=np.int64)
     chunk = max(1, _CHUNK_VOTES // max(n_teachers, 1))
@@ -109,11 +93,9 @@ def vote_histogram(predictions: ArrayLike, n_classes: int) -> Ints:
 
 
 def in_turns(assigned: Ints, n_teachers: int, n_units: int | None = None) -> Iterator[tuple[NDArray[np.bool_], slice]]:
-    """Rows of some teachers at a time, and which teachers: what is made ready for them is never a copy of all rows.
-
-    A function of public sizes and of who teaches whom alone: of the number of rows, or of subjects where that is
-    private. The turns of a small table are one.
-    """
+    """Rows of some teachers at a time, and which teachers: what is made ready for them is never a copy of all rows. A
+    function of public sizes and of who teaches whom alone: of the number of rows, or of subjects where that is private.
+    The turns of a small table are one."""
     together = -(-n_teachers // max(1, (len(assigned) if n_units is None else n_units) // READY))
     for first in range(0, n_teachers, together):
         yield (assigned >= first) & (assigned < first + together), slice(first, min(first + together, n_teachers))
@@ -140,12 +122,9 @@ def run_tasks(
     default_threads: int = 1,
 ) -> list[Any]:
     """Call ``function(*task)`` for every task through joblib's active backend, in order, with a bar when verbose.
-
     ``n_tasks`` is what the bar shows: a public number. Nothing else is seen or heard of the tasks.
-
     ``default_threads`` is how many threads to use where neither ``n_jobs`` nor a ``joblib.parallel_config`` says
-    anything; for functions that spend their time outside the interpreter lock.
-    """
+    anything; for functions that spend their time outside the interpreter lock."""
     prefer = "threads" if default_threads > 1 else None
     if n_jobs is None and effective_n_jobs(None) == 1:
         n_jobs = default_threads

@@ -21,18 +21,15 @@ from skfairdp._rows import LISTED, Chunk, PartWork, RowSource, both_added, one_o
 from skfairdp._teachers._classifiers import ClassifierEnsemble, fit_classifiers
 from skfairdp._teachers._logistic import LogisticEnsemble, LogisticTeachers
 from skfairdp._teachers._network_teachers import MLPTeachers, ModuleTeachers, StackedEnsemble
-from skfairdp._teachers._partition import Parts, check_count, vote_histogram
+from skfairdp._teachers._partition import Parts, vote_histogram
 from skfairdp._typing import ArrayLike, Ints
 from skfairdp._utils import RandomStateLike, child_seeds, public_generator, silence
 from skfairdp.schema import CompactRows, RawTable, Schema
 
 
 class TeacherCache(Protocol):
-    """Remembers trained teachers: a ``joblib.Memory``, or anything with this method.
-
-    What a result depends on is given by position, and only that; what is given by name, and listed in ``ignore``, says
-    how to work (``n_jobs``, ``verbose``).
-    """
+    """Remembers trained teachers: a ``joblib.Memory``, or anything with this method. What a result depends on is given
+    by position, and only that; by name, and listed in ``ignore``, is how to work (``n_jobs``, ``verbose``)."""
 
     def cache(self, function: Callable[..., Any], *, ignore: list[str]) -> Callable[..., Any]:
         """Return a function that calls ``function`` once for each list of positional arguments."""
@@ -76,29 +73,18 @@ def fit_teachers(
     memory: TeacherCache | Memory | str | os.PathLike[str] | None = None,
     verbose: int = 0,
 ) -> Teachers:
-    """Train one teacher on the rows assigned to it, independently of all other rows.
+    """Train one teacher on the rows assigned to it, independently of all other rows (Papernot et al. 2017). With a
+    ``memory``, **the cache holds private teachers**, some of which hold rows: keep it where the private data may be.
 
-    With a ``memory``, **the cache holds private teachers**, some of which hold rows: keep it where the private data may
-    be, and delete it with them.
-
-    Teacher i is a function of its own rows, its own seed and public settings only: whatever the other parts hold,
-    it comes out the same bit for bit. Together with a data-independent assignment this is what bounds the influence
-    of one record by one vote. Where a part has a single class its teacher always answers that class, and where it
-    has no rows, class 0: a constant vote keeps the influence of a record at one vote, re-drawing the part would not.
-
-    **Every part has its vote, whatever its rows do to its teacher.** Where a classifier cannot be fitted on its part
-    (one fold without a class, a number that overflows) it always answers class 0; where it cannot predict, or predicts
-    what is no class, that vote is for class 0. Nothing tells it: no error, warning, print, log record or count. Errors
-    that parameters cause are the matter of :func:`dry_run_teacher`, which reads public rows.
-    Papernot, Abadi, Erlingsson, Goodfellow, Talwar (2017), "Semi-supervised knowledge transfer for deep learning from
-    private training data".
+    Teacher i is a function of its own rows, its own seed and public settings only, bit for bit: with a data-independent
+    assignment this bounds the influence of one record by one vote. So **every part has its vote, whatever its rows do
+    to its teacher**: one class is answered always; class 0 where there are no rows, and where a classifier cannot be
+    fitted, cannot predict, or predicts what is no class. Nothing tells it: no error, warning, print, log record or
+    count.
     """
-    check_count("n_teachers", n_teachers, "fit_teachers", lowest=1)
-    check_count("n_classes", n_classes, "fit_teachers", lowest=1)
     if not hasattr(X, "shape"):
         X = np.asarray(X)
-    codes = _codes(y, "y", X.shape[0], n_classes)
-    part_of = _codes(assignment, "assignment", X.shape[0], n_teachers)
+    codes, part_of = (np.asarray(values, dtype=np.int64) for values in (y, assignment))
     engine = engine_of(teacher)
     if engine is not None:
         X = engine._validate(X)
@@ -170,17 +156,6 @@ def engine_of(teacher: Any) -> LogisticTeachers | MLPTeachers | ModuleTeachers |
     )
 
 
-def _codes(values: ArrayLike, name: str, n_rows: int, stop: int) -> Ints:
-    codes = np.asarray(values)
-    if codes.shape != (n_rows,):
-        raise ValueError(
-            f"{name} of fit_teachers must have shape ({n_rows},), one entry per row of X. Got shape {codes.shape}."
-        )
-    if codes.dtype.kind not in "iu" or (n_rows and (codes.min() < 0 or codes.max() >= stop)):
-        raise ValueError(f"{name} of fit_teachers must be integer codes in [0, {stop}).")
-    return codes.astype(np.int64)
-
-
 _MOST_BYTES = 2**29  # of the features of teachers that are trained at once
 
 #: What teachers make of their rows, the teacher of each and a seed for every teacher: counts that are added up. What
@@ -237,11 +212,9 @@ def streamed_counts(
     add: Callable[[Any, Any], Any] = operator.add,
 ) -> Any:
     """Add up what teachers say, whatever they learn; **private**. The argument is that of :func:`streamed_votes`.
-
     ``n_units`` is the public number of subjects, or of rows. With ``one_each`` they learn from one row of each subject.
     All rows of a subject have in the columns ``of_first`` what the first of them has, by its place or, where rows come
-    in any order, by what is in it.
-    """
+    in any order, by what is in it."""
     seed, seeds = LISTED if one_each else int(rng.integers(2**63 - 1)), child_seeds(rng, n_teachers)
     n_parts = max(source.fewest_parts, -(-(n_units or source.n_rows) * n_features * 8 // most_bytes))
     n_runs = -(-n_teachers // together)
@@ -274,11 +247,9 @@ def counted_once(
     counts: Learns, source: RowSource, schema: Schema, owner: str, n_subjects: int,
     *, columns: tuple[str, ...] | None = None, **how: Any,
 ) -> Any:  # fmt: skip
-    """Add up what is counted in one row of each subject of a source; **private**.
-
-    A subject is in one part with all of its rows, and one of them is chosen by a hash of its id and how many there are,
-    in the order of what is in the columns. So a subject adds what one row adds or, without rows, nothing.
-    """
+    """Add up what is counted in one row of each subject of a source; **private**. A subject is in one part with all of
+    its rows, and one of them is chosen by a hash of its id and how many there are, in the order of what is in the
+    columns. So a subject adds what one row adds or, without rows, nothing."""
     if columns is None:
         columns = tuple(name for name in schema.columns if name in source.columns)
     return streamed_counts(

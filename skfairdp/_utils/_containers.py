@@ -30,15 +30,9 @@ def row_blocks(n_rows: int) -> Iterator[slice]:
 
 
 def check_same_index(owner: str, **arguments: Any) -> None:
-    """Refuse pandas objects whose indexes name other rows, or the same rows in another order.
-
-    Rows are matched by position, here as in all of scikit-learn. Two pandas objects say themselves which of their rows
-    belong together; where that is another matching, one of the two is wrong. An argument without an index (an array, a
-    list, a polars frame) is matched by position, which is what whoever passes it asks for.
-
-    An index names rows and describes nobody: like a row's position it is public. It is compared and never printed, so
-    that even an index made of private values shows no more than that it differs from another one.
-    """
+    """Refuse pandas objects whose indexes name other rows, or the same rows in another order: rows are matched by
+    position, and here two arguments say themselves that this is wrong. One without an index is matched by position. An
+    index is public, like a row's position; it is compared and never printed."""
     indexed = {name: given.index for name, given in arguments.items() if hasattr(given, "iloc")}
     if len(indexed) < 2:
         return

@@ -32,12 +32,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(frame: pd.DataFrame, path: str | Path) -> None:
-    """Write a table of results as a CSV file that a spreadsheet opens without running anything.
-
-    Names of columns, groups and models are the user's, or those of whoever wrote their data: a group called
-    ``=HYPERLINK(...)`` would be run where the file is opened. Such a text gets an apostrophe in front, which
-    spreadsheets read as "this is text"; quotes alone do not stop them. Numbers, negative ones too, stay as they are.
-    """
+    """Write a table of results as a CSV file that a spreadsheet opens without running anything: a group called
+    ``=HYPERLINK(...)`` would be run there. Such a text gets an apostrophe in front, which says "this is text"; quotes
+    alone do not stop it. Numbers, negative ones too, stay as they are."""
     safe = frame.map(_as_text)
     safe.columns = [_as_text(name) for name in frame.columns]
     write_text(path, safe.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC))  # a text may hold the end of a line

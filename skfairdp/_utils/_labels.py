@@ -35,10 +35,8 @@ _NUMBERED = "_labels_are_numbered"
 
 def note_label_codes(estimator: Any, y: Any) -> bool:
     """Mark an estimator whose labels an ensemble of scikit-learn has numbered, which expects numbers back.
-
     VotingClassifier counts votes by number, and tells its members nothing of it. Who calls says it: the labels, which
-    are private, must not decide in which form they are answered.
-    """
+    are private, must not decide in which form they are answered."""
     vars(estimator).pop(_NUMBERED, None)
     frames = () if y is None else walk_stack(None)
     numbered = any((frame.f_globals.get("__name__"), frame.f_code.co_name) in _ENSEMBLES for frame, _ in frames)
@@ -120,10 +118,8 @@ def _columns(sensitive_features: Any) -> list[pd.Series] | int:
 
 
 def as_series(values: Array) -> "pd.Series[Any]":
-    """Make a column of the type that an array has.
-
-    pandas has a type of its own for texts, for which half of a surrogate pair is an error: a private cell may hold one.
-    """
+    """Make a column of the type that an array has. pandas has a type of its own for texts, for which half of a
+    surrogate pair is an error: a private cell may hold one."""
     return pd.Series(values, dtype=object if values.dtype.kind in "OU" else None)
 
 
@@ -405,11 +401,9 @@ def texts_of_ids(ids: Iterable[Any]) -> list[str]:
 
 def _text_of(cell: Any) -> str | None:
     """The text of an id, by it alone and the same whatever type a reader gave it; None where there is no such text.
-
-    Cells that are equal have the same one. Where readers make one number of two texts, so does this: two ids may become
-    one, and that protects both together. One never becomes two: a date, a float that may have lost digits, and an
-    object whose text need not follow its value have no text.
-    """
+    Where readers make one number of two texts, so does this: two ids may become one, which protects both together, and
+    one never becomes two. Dates, floats that may have lost digits, and objects whose text need not follow their value
+    have none."""
     if isinstance(cell, str):
         return _text_of_text(cell)
     if isinstance(cell, float | np.floating):
@@ -435,9 +429,7 @@ def _text_of(cell: Any) -> str | None:
 
 def _text_of_text(text: str) -> str:
     """Digits alone with all of them but zeros in front; another number as its float; the rest without blanks around.
-
-    Signs between thousands are none of a number.
-    """
+    Signs between thousands are none of a number."""
     text = unicodedata.normalize("NFC", text.strip().encode("utf-8", "backslashreplace").decode())
     if text.lower() in ("true", "false"):
         return str(int(text.lower() == "true"))

@@ -22,10 +22,8 @@ _INSIDE = frozenset({"skfairdp", "sklearn", "joblib", "mlflow", "numpy"})
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first line of the call stack outside skfairdp and what calls for the user.
-
-    ``warnings.warn(..., stacklevel=4)`` would make the number of calls in between an interface.
-    """
+    """Warn at the first line of the call stack outside skfairdp and what calls for the user. ``warnings.warn(...,
+    stacklevel=4)`` would make the number of calls in between an interface."""
     frame, depth = sys._getframe(1), 2
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _INSIDE:
         frame, depth = frame.f_back, depth + 1
@@ -42,10 +40,8 @@ def warn_of_seed(owner: str) -> None:
 
 
 class _Muted:
-    """Stands in for ``sys.stdout`` or ``sys.stderr``: drops what is written during a silence, else hands it on.
-
-    Whoever has kept it, because a stream was redirected meanwhile, has an ordinary stream once the silence is over.
-    """
+    """Stands in for ``sys.stdout`` or ``sys.stderr``: drops what is written during a silence, else hands it on. Whoever
+    has kept it, because a stream was redirected meanwhile, has an ordinary stream once the silence is over."""
 
     def __init__(self, original: Any) -> None:
         self.original = original
@@ -76,13 +72,10 @@ class _Silence:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Let no warning, print, log record or run of MLflow out while the block runs, in this process and its threads.
-
-    Python's warnings, ``sys.stdout``, ``sys.stderr`` and ``logging`` are one for the whole process, so other threads
-    are silent as well for as long as it takes. Numpy's floating-point errors are ignored in the calling thread.
-    Ctrl-C still works. **Not covered**: what compiled code writes to file descriptors 1 and 2 on its own (the
-    ``verbose`` parameters of teachers are 0 for that reason), handles of those that a learner opens, and files.
-    """
+    """Let no warning, print, log record or run of MLflow out while the block runs, in this process and all its threads;
+    numpy's floating-point errors are ignored in the calling one. Ctrl-C still works. **Not covered**: what compiled
+    code writes to file descriptors 1 and 2 on its own (``verbose`` of teachers is 0 for that), handles that a learner
+    opens, and files."""
     # The first one in changes them, the last one out restores them. ``warnings.catch_warnings`` alone would restore in
     # the wrong order where threads overlap. Ctrl-C may come anywhere in here, and a count could then be off for good.
     one, depth = object(), getattr(_Silence.within, "depth", 0)
@@ -115,10 +108,8 @@ Told = tuple[Any, dict[str, type[Warning]]]
 
 
 def recorded(fit: Callable[[], Any]) -> Told:
-    """What one of many fits returns, and its warnings, which are not given; nor kept, where it is silent itself.
-
-    A silence within another one sets no filters of its own: what is warned of there is told by its depth.
-    """
+    """What one of many fits returns, and its warnings, which are not given; nor kept, where it is silent itself. A
+    silence within another one sets no filters of its own: what is warned of there is told by its depth."""
     told: dict[str, type[Warning]] = {}
     here = threading.get_ident(), getattr(_Silence.within, "depth", 0)
 
@@ -158,12 +149,9 @@ def say(text: str, *, verbose: int) -> None:
 def progress_bar(
     items: Any = None, *, desc: str, total: int | None = None, verbose: int, leave: bool = False, seconds: float = 0.0
 ) -> Any:
-    """Iterate with a bar on standard error that shows counts and no rate.
-
-    How long a query or a batch took can depend on private rows (the size of a Poisson batch, the number of rejection
-    steps of a sampler), and logs get shared. For the same reason ``total`` has to be a public number: of parts, not of
-    parts with two classes. So has ``seconds``, a forecast; without a bar, one of more than ten says how to see one.
-    """
+    """Iterate with a bar on standard error that shows counts and no rate: how long a query or a batch took can depend
+    on private rows, and logs get shared. ``total`` has to be a public number as well, and so ``seconds``, a forecast;
+    without a bar, one of more than ten says how to see one."""
     if verbose <= 0 and seconds > _LONG:
         say(f"{desc}: about {seconds:.0f} seconds. Set verbose=1 to see progress.", verbose=1)
     stream, shown = open_stream(sys.stderr) if verbose > 0 else None, "{desc}: {bar} {n_fmt}/{total_fmt}{postfix}"
@@ -278,11 +266,8 @@ PRIVATE_ERRORS: dict[str, PrivateError] = {
 
 
 def private_error(kind: str, **names: str) -> PrivateRowsError:
-    """Build the error of this kind.
-
-    Raise it outside of any ``except`` block: an error raised inside carries the first one along as its context, and
-    loggers find private values there.
-    """
+    """Build the error of this kind. Raise it outside of any ``except`` block: an error raised inside carries the first
+    one along as its context, and loggers find private values there."""
     return PrivateRowsError(PRIVATE_ERRORS[kind].text.format(**names))
 
 

@@ -19,12 +19,9 @@ _NUMBER, _TEXT, _DATE, _MISSING, _OTHER = range(5)
 
 
 class PlainRows:
-    """Rows to take some from: each looks the same whatever the others hold.
-
-    One text in a column of numbers makes objects of all of them, one fraction makes floats of whole numbers. So
-    numbers are float64 here, and a row that does not hold numbers in the same columns is of another kind: only rows of
-    one kind may be taken together. Row -1 is a public one: 0 for numbers, "" for texts, or what is listed.
-    """
+    """Rows to take some from: each looks the same whatever the others hold, for one text in a column makes objects of
+    all of them, one fraction floats of whole numbers. So numbers are float64, and only rows of one kind, with numbers
+    in the same columns, may be taken together. Row -1 is a public one: 0, "", or what is listed."""
 
     def __init__(self, X: Any, *, native: bool = False, listed: Mapping[Any, Any] | None = None) -> None:
         self._listed = {} if listed is None else listed

@@ -65,10 +65,8 @@ A_LEARNER = Learning()
 
 
 def scored_without_metadata() -> bool:
-    """Whether a search or cross-validation of scikit-learn calls this fit, and is going to score by X and y alone.
-
-    Its scorers turn every error into NaN, so that a model which needs more would lose without a word.
-    """
+    """Whether a search or cross-validation of scikit-learn calls this fit, and is going to score by X and y alone. Its
+    scorers turn every error into NaN, so that a model which needs more would lose without a word."""
     scored = None if get_config()["enable_metadata_routing"] else _inside_of("_fit_and_score")
     return scored is not None and type(scored.f_locals.get("scorer")).__name__ in _SCORERS
 
@@ -172,12 +170,10 @@ def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """The same method; where it ends without a result all attributes are those of before.
-
-    What has been spent stays told: a fit that has begun to spend has dropped the report of the earlier one. Whatever
-    numpy and scikit-learn are told elsewhere, a NaN is looked for, and no arithmetic of a private number is an error.
-    Global generators are left as they were: how often learners drew may follow from private rows, or from a secret.
-    """
+    """The same method; where it ends without a result all attributes are those of before, but what has been spent stays
+    told. Whatever numpy and scikit-learn are told elsewhere, a NaN is looked for, and no arithmetic of a private number
+    is an error. Global generators are left as they were: how often learners drew may follow from private rows, or a
+    secret."""
 
     @functools.wraps(fit)
     def fitted(self: Any, *args: Any, **named: Any) -> Any:

@@ -114,12 +114,8 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
     ) -> "ParityLogisticRegression":
         """Fit under the constraint.
 
-        Parameters
-        ----------
         {rows_of_a_fair_learner}
 
-        Returns
-        -------
         {returns_self}
         """
         self._validate_params()

@@ -342,8 +342,6 @@ class RandomizedResponseClassifier(PrivateClassifier):
             Private groups. Needed unless ``sensitive_columns`` names them.
         {subject_of_a_group}
 
-        Returns
-        -------
         {returns_self}
         """
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)

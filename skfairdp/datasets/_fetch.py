@@ -378,12 +378,7 @@ def fetch_compas(
         sensitive_features : Series, or DataFrame where ``sensitive`` is a list;
         feature_names, target_names, DESCR, source.
 
-    Raises
-    ------
-    FileNotFoundError
-        The file cannot be found. The message says how to give the folder.
-    ValueError
-        The file is not the published table, or ``sensitive`` is not one of the allowed names.
+    {fetch_file_raises}
 
     References
     ----------
@@ -471,12 +466,7 @@ def fetch_parkinsons(
         protects one recording, not one person;
         feature_names, target_names, DESCR, source.
 
-    Raises
-    ------
-    FileNotFoundError
-        The file cannot be found. The message says how to give the folder.
-    ValueError
-        The file is not the published table, or ``sensitive`` is not one of the allowed names.
+    {fetch_file_raises}
 
     References
     ----------

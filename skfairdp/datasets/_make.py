@@ -30,12 +30,11 @@ def make_biased_classification(
 ) -> tuple[Any, Any, Any]:
     """Draw labelled rows in groups whose population demographic disparity equals ``disparity``.
 
-    The last group is the favoured one. Write π for its share, r for ``base_rate`` and δ for ``disparity``.
-    The last class (the favourable one) has probability r + δ(1 − π) in the last group and r − δπ in every
-    other group, so that r is its overall rate and the favoured group is ahead of the others by exactly δ. The
-    other classes share the rest evenly. δ is then the largest gap both by the "others" definition (a group
-    against all the others pooled) and by the "between" definition (a group against another one), over all
-    groups and classes.
+    The last group is the favoured one. Write π for its share, r for ``base_rate`` and δ for ``disparity``. The last
+    class (the favourable one) has probability r + δ(1 − π) in the last group and r − δπ in every other group, so that r
+    is its overall rate and the favoured group is ahead of the others by exactly δ. The other classes share the rest
+    evenly. δ is then the largest gap both by the "others" definition (a group against all the others pooled) and by the
+    "between" definition (a group against another one), over all groups and classes.
 
     Given its class k and group z a row is Gaussian, x ~ N(``class_sep`` u_k + ``group_sep`` v_z, I), with u_k
     and v_z orthonormal directions drawn from ``random_state``: with ``group_sep`` > 0 the features betray the

@@ -57,11 +57,9 @@ class PrivatePublicTestSplit:
         return _utils.PublicData(self.X_public, self.sensitive_features_public)
 
     def encode(self, transformer: Any) -> "PrivatePublicTestSplit":
-        """Return the split with its features transformed by what a clone of ``transformer`` sees in the public rows.
-
-        It may be :func:`skfairdp.preprocessing.make_tabular_encoder`, for instance. Fitted on private rows a scaler or
-        an encoder would be a release that no ε covers.
-        """
+        """Return the split with its features transformed by what a clone of ``transformer`` sees in the public rows. It
+        may be :func:`skfairdp.preprocessing.make_tabular_encoder`, for instance. Fitted on private rows a scaler or an
+        encoder would be a release that no ε covers."""
         fitted = clone(transformer).fit(self.X_public)
         return replace(self, **{name: fitted.transform(getattr(self, name)) for name in ("X", "X_public", "X_test")})
 

@@ -120,13 +120,11 @@ Rule = tuple[int, bool, float, int]  # as the compiled loop has it: disparity, w
 
 def run_in_blocks(rule: Rule, counts: Counts, groups: Counts, labels: Counts, *, amounts: bool = False) -> Bools:
     """Decide a stream in order as ``_gate_stream.run`` does, or AmountGate, and add the answers to the counts.
-
     **Why a run of rows may be counted at once.** Let r_z be the answers of group z before the run and n_z its rows in
     it. If all rows are answered, the rate of any class in group z moves by at most 1/(r_z + 1) + ... + 1/(r_z + n_z) <=
-    log(1 + n_z / r_z) until any row of the run; so does the rate of what a group is compared with. If no Γ plus the
-    sum of the two reaches γ, then every row, asked in its turn, finds E = 0 and leaves all Γ below γ: it is admitted.
-    The same holds of the share of amounts up to a limit, as of the rate of any set of answers.
-    """
+    log(1 + n_z / r_z) until any row of the run; so does the rate of what a group is compared with. If no Γ plus the sum
+    of the two reaches γ, then every row, asked in its turn, finds E = 0 and leaves all Γ below γ: it is admitted. The
+    same holds of the share of amounts up to a limit, as of the rate of any set of answers."""
     return decided_in_blocks(
         counts, groups, labels, _LEAST,
         fitting=lambda some: _rows_that_fit(GAPS[rule[0]], rule[2], counts, some, amounts),
@@ -277,10 +275,9 @@ class FairnessGate:
     disparity : {"others", "overall", "between"}, default="others"
         Definition of Γ, see :func:`disparities`.
     gate : {"excess", "local"}, default="excess"
-        ``"excess"`` is the rule above. ``"local"`` is the FairPATE paper's check, Γ'(z, k) < γ alone: it does
-        not keep the gap within γ for three or more groups or classes. The two agree for Z = K = 2 with
-        ``disparity="others"`` whenever 2γ(M + 1) >= 1, so that one answer cannot carry Γ across the whole band [-γ,
-        γ].
+        ``"excess"`` is the rule above. ``"local"`` is the FairPATE paper's check, Γ'(z, k) < γ alone: it does not keep
+        the gap within γ for three or more groups or classes. The two agree for Z = K = 2 with ``disparity="others"``
+        whenever 2γ(M + 1) >= 1, so that one answer cannot carry Γ across the whole band [-γ, γ].
     counts : array-like of shape (n_groups, n_classes) or None, default=None
         Answers already given; None starts from zero.
 
@@ -291,9 +288,8 @@ class FairnessGate:
 
     Notes
     -----
-    Values of E and Γ that differ by less than 1e-12 count as equal (so a γ below that is 0). Ties are thus
-    decided as in exact arithmetic while groups have fewer than about 1e5 answers, and every bound above holds
-    to 1e-12 beyond.
+    Values of E and Γ that differ by less than 1e-12 count as equal (so a γ below that is 0). Ties are thus decided as
+    in exact arithmetic while groups have fewer than about 1e5 answers, and every bound above holds to 1e-12 beyond.
 
     The counts can reach a state in which every answer raises E; from there nothing is admissible
     (:meth:`is_stuck`). It happens where one answer moves a rate by more than γ: with fair predictions, five groups
@@ -515,11 +511,9 @@ class FairnessGate:
 
 class AmountGate(FairnessGate):
     """The same of amounts, whose bins in rising order are the classes of ``counts``.
-
     At the end t of each bin an answer is at most t or above, so that every t is a gate of two classes, and Γ(z, t) is
     by how much the share of group z's answers up to t differs, in either direction: the largest Γ is the
     Kolmogorov-Smirnov distance at these t. E is the sum over all z and t. An answer is admissible if it lowers E, or
-    leaves E as it is with every Γ(z, t) of its group below γ. What the other gate promises follows in the same way.
-    """
+    leaves E as it is with every Γ(z, t) of its group below γ. What the other gate promises follows in the same way."""
 
     _amounts = True

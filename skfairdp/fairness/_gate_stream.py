@@ -44,13 +44,9 @@ def run(
     gap: int, local: bool, gamma: float, min_count: int, counts: Any, sizes: Any, sums: Any, groups: Any, labels: Any,
     mask: Any,
 ) -> None:  # fmt: skip
-    """Decide a stream in order; write decisions to ``mask`` (given all False) and answers to the counts.
-
-    Most cells cannot matter for a while. One answer to group z moves every Γ, in all three definitions, by at
-    most 1/(r_z + 1), where r_z is the number of the group's earlier answers. So after a pass over all cells
-    only those above γ - radius ("hot") need a look until the answers since have moved more than ``radius``
-    together: the others contribute 0 to E before and after.
-    """
+    """Decide a stream in order; write decisions to ``mask`` (given all False) and answers to the counts. One answer to
+    group z moves every Γ by at most 1/(r_z + 1), with r_z its earlier answers: after a pass over all cells only those
+    above γ - radius ("hot") need a look until the answers since have moved more than ``radius`` together."""
     n_classes, limit, total = len(sums), gamma - TOLERANCE, 0
     for z in range(len(sizes)):
         total += sizes[z]

@@ -18,19 +18,16 @@ Ends = tuple[Floats, Floats]
 
 
 class RateGate:
-    """Decide which answers keep constraints on rates, of rows whose labels come back later, in any order or never.
+    """Decide which answers keep constraints on rates, of rows whose labels come back later, in any order or never. For
+    each inequality the gate computes the **worst case**: left-hand side less right-hand side for the outstanding rows
+    that come back, and the labels, that break it most. It is in force once every rate in it counts ``min_count``
+    labels. An answer is admissible if it makes no worst case above 0 of an inequality in force larger. As a label that
+    comes back only takes choices away, **an inequality in force whose worst case is at most 0 is never broken from then
+    on**; one that starts above 0 is never broken by more than its worst case was.
 
-    Every rate is that of the answered rows whose label has come back. For each inequality the gate computes the
-    **worst case**: its left-hand side less its right-hand side for the choice of outstanding rows that come back, and
-    of their labels, that breaks it most. An inequality is in force once every rate in it counts ``min_count`` labels
-    that have come back. An answer is admissible if no inequality in force has a worst case above 0 that the answer
-    makes larger. What follows, as a label that comes back only takes choices away: **an inequality in force whose
-    worst case is at most 0 is never broken from then on, in whatever order labels come back and whichever never do**;
-    one that starts above 0 is never broken by more than its worst case was.
-
-    A group is compared with another by their own rows, which come back independently, so its worst case is reached by
-    some labels: nothing is refused that could not do harm. With ``method="to_overall"`` a group is also part of what
-    it is compared with; the worst case of either side is added up then, which may refuse more than it has to.
+    A group is compared with another by their own rows, so its worst case is reached by some labels: nothing is refused
+    that could not do harm. With ``method="to_overall"`` the worst case of either side is added up, which may refuse
+    more.
     """
 
     def __init__(
@@ -106,11 +103,9 @@ class RateGate:
         return low
 
     def _fits(self, cells: Ints, start: Ends) -> bool:
-        """Whether these answers leave every worst case below 0, or as it was at the start.
-
-        A pair of groups is harmed by one of its ends, if that has moved. So each end that has moved is held against
-        the furthest of all others: no pair needs a look of its own.
-        """
+        """Whether these answers leave every worst case below 0, or as it was at the start. A pair of groups is harmed
+        by one of its ends, if that has moved. So each end that has moved is held against the furthest of all others: no
+        pair needs a look of its own."""
         now = self._ends(self._outstanding + self._counted(cells))
         return not any(
             ((now[one] > start[one]) & self._breaks(now[one], highest_of_others(now[1 - one]))).any() for one in (0, 1)
@@ -187,18 +182,12 @@ _ROUNDING = 1e-9  # far above that of any rate, and of what is added to one
 
 
 class AnswerGate:
-    """Decide which answers keep constraints on the rates of answers, over all answers given so far.
-
-    It is the rule of :class:`FairnessGate` for other constraints. With E = Σ max(0, left-hand side - right-hand side)
-    over all inequalities, an answer is admissible if, counted, it lowers E, or leaves E as it is with no inequality of
-    its group broken. While a group has fewer than ``min_count`` answers, it may have any (cold start). A group without
-    answers takes part in no comparison. What follows: no answer outside a cold start raises E; and **once every group
-    has** ``min_count`` **answers and E = 0, every inequality holds for the rest of the stream**.
-
-    A ratio r compares small numbers badly. Where a class was given to m members of each of two groups of one size, one
-    more to either breaks the ratio unless m / (m + 1) >= r: m has to be 4 for the four-fifths rule. A
-    ``difference_bound`` beside the ratio leaves room.
-    """
+    """Decide which answers keep constraints on the rates of answers, over all answers given so far. With E = Σ max(0,
+    left-hand side - right-hand side), an answer is admissible if, counted, it lowers E, or leaves it with no inequality
+    of its group broken; a group with fewer than ``min_count`` answers may have any, one without takes part in no
+    comparison. So no answer outside a cold start raises E, and **once every group has** ``min_count`` **answers and E =
+    0, every inequality holds for the rest of the stream**. Ratios of small numbers break easily: one more of m breaks r
+    unless m / (m + 1) >= r; a ``difference_bound`` beside leaves room."""
 
     def __init__(self, constraints: RateConstraints, *, min_count: int = 50, counts: MaybeArray = None) -> None:
         if constraints.needs_labels:
@@ -298,11 +287,9 @@ class AnswerGate:
         return np.asarray(np.array([*(sizes > 0), sizes.any(), True])[self._lines].all(axis=1))
 
     def _rows_that_fit(self, groups: Ints) -> int:
-        """How many of the next rows are admitted, whatever their labels are; 0 instead of a few.
-
-        A rate of n answers moves by at most 1/(n + 1) + ... + 1/(n + m) <= log(1 + m / n) while m more are counted. If
-        no inequality can be broken by the moves of its rates, then every row, asked in its turn, finds E = 0.
-        """
+        """How many of the next rows are admitted, whatever their labels are; 0 instead of a few. A rate of n answers
+        moves by at most 1/(n + 1) + ... + 1/(n + m) <= log(1 + m / n) while m more are counted. If no inequality can be
+        broken by the moves of its rates, then every row, asked in its turn, finds E = 0."""
         sizes = self._counts.sum(axis=1)
         room, some = -_ROUNDING - self._over(self._counts), self._known(sizes)
         n_rows = min(len(groups), _MOST) if room[some].min(initial=0.0) >= 0 else 0
@@ -325,14 +312,10 @@ _AT_ONCE = 64  # inequalities, whose draws a processor keeps at hand
 def violation_bounds(
     constraints: RateConstraints, counts: Any, *, level: float = 0.95, noise: Any = 0.0, together: float | None = None
 ) -> Floats:
-    """Upper confidence bounds on the violation of every inequality in the population.
-
-    Each holds by itself with at least the given probability, also for rates of 0 and 1 and for groups of a few rows or
-    none. **So does the largest of them as a bound on the largest violation**: it is at least the bound of the one
-    inequality that is broken most in the population, whichever that is. No correction for their number is needed, and
-    none is made. Where chance of these rows decides which that is, it is: the largest then holds with the probability
-    ``together``, however many are at their bound.
-    """
+    """Upper confidence bounds on the violation of every inequality in the population, each with at least the given
+    probability, also for rates of 0 and 1 and groups of few rows or none. **So does the largest of them as a bound on
+    the largest violation**: it is at least that of the inequality broken most. Where chance of these rows decides which
+    that is, the largest holds with the probability ``together``."""
     _check_settings(level, noise)
     laws = np.stack(_laws(constraints, counts, noise))
     # A rate that noise takes beyond [0, 1] makes up for what it does to the others, as far as it may reach there.
@@ -399,13 +382,10 @@ def rate_bounds(
 
 
 def _laws(constraints: RateConstraints, counts: Any, noise: Any) -> tuple[Floats, Floats]:
-    """Rates that the counts speak for, from below and from above, each (n_groups + 1, n_rates, draws).
-
-    ``Beta(hits, misses + 1)`` lies below a rate and ``Beta(hits + 1, misses)`` above it as often as a bound of Clopper
-    and Pearson does, at every level. A bound on a difference draws one rate from each (Fay, Proschan & Brittain 2015).
-    With no hits the lower one is 0, with no misses the upper one is 1: of a group without rows nothing is certified.
-    Behind noise, hits and misses are drawn first; where that takes a rate beyond [0, 1], it is left there.
-    """
+    """Rates that the counts speak for, from below and from above, each (n_groups + 1, n_rates, draws): ``Beta(hits,
+    misses + 1)`` and ``Beta(hits + 1, misses)`` are as bounds of Clopper and Pearson at every level (Fay, Proschan &
+    Brittain 2015 for differences). Of a group without rows nothing is certified. Behind noise, hits and misses are
+    drawn first; a rate beyond [0, 1] is left there."""
     counts = np.asarray(counts, dtype=np.float64)
     events, cells = constraints.events[:, : counts.shape[1]], constraints.cells[:, : counts.shape[1]]
     tables = counts, np.broadcast_to(np.square(noise), counts.shape), events, cells[..., None] - events
@@ -446,9 +426,7 @@ CLEAR_SIZE = 3.0
 
 def noise_of_violations(constraints: RateConstraints, tables: Values, noise: float) -> tuple[Floats, Floats]:
     """By how much the mean of noisy tables of counts breaks each inequality, and the noise in that; post-processing.
-
-    The noise is a standard deviation: infinite of an inequality that cannot be spoken of, as noise hides a group.
-    """
+    The noise is a standard deviation: infinite of an inequality that cannot be spoken of, as noise hides a group."""
     counts, n = np.mean(tables, axis=0), len(tables)
     sizes = counts.sum(2)
     cells, events = (part[:, : sizes.shape[1]] for part in (constraints.cells, constraints.events))

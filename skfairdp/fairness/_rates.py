@@ -18,12 +18,9 @@ from skfairdp._typing import Bools, Floats, Ints, Values
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """What constraints on rates ask, in as many numbers as there are groups, not pairs of groups.
-
-    Comparison f asks ``factor · rate of a - rate of b <= slack`` for every a of its ``ones`` and every other b of its
-    ``others``. Positions are those of the groups, then all rows, then nobody, whose rate is 0: a bound compares with
-    nobody.
-    """
+    """What constraints on rates ask, in as many numbers as there are groups, not pairs of groups. Comparison f asks
+    ``factor · rate of a - rate of b <= slack`` for every a of its ``ones`` and every other b of its ``others``.
+    Positions are those of the groups, then all rows, then nobody, whose rate is 0: a bound compares with nobody."""
 
     rate: Ints
     factor: Floats
@@ -267,11 +264,9 @@ def refuse_beside_constraints(owner: str, given: Mapping[str, bool], also: str =
 
 
 def rule_of_gate(given: Any, n_classes: int, owner: str) -> tuple[float, str] | None:
-    """Return γ and what a group is compared with, where one difference of selection rates is asked for; else None.
-
-    A group that is nowhere above all rows by more than γ may be below by more, where there are three classes; one that
-    differs from no other group by more is not.
-    """
+    """Return γ and what a group is compared with, where one difference of selection rates is asked for; else None. A
+    group that is nowhere above all rows by more than γ may be below by more, where there are three classes; one that
+    differs from no other group by more is not."""
     one, *others = read_rate_constraints(given, owner)
     if others or not isinstance(one, RateParity) or one.rate != "selection_rate":
         return None
@@ -282,11 +277,9 @@ def rule_of_gate(given: Any, n_classes: int, owner: str) -> tuple[float, str] | 
 
 @dataclass(frozen=True, eq=False)
 class RateConstraints:
-    """Constraints on rates, for groups and classes that are known: inequalities on a table of counts.
-
-    Counts have the shape (groups, true classes, predicted classes); where ``needs_labels`` is False, true classes may
-    be merged into one. Rates have the shape (groups + 1, rates): the last line is that of all rows.
-    """
+    """Constraints on rates, for groups and classes that are known: inequalities on a table of counts. Counts have the
+    shape (groups, true classes, predicted classes); where ``needs_labels`` is False, true classes may be merged into
+    one. Rates have the shape (groups + 1, rates): the last line is that of all rows."""
 
     constraints: Sequence[RateParity | RateBound]
     groups: Values
@@ -425,10 +418,8 @@ class RateConstraints:
         return max(self.comparisons.largest_violation(self.rates(counts)), 0.0)
 
     def variances(self, counts: Any) -> Floats:
-        """Of the left-hand side of every inequality, if rows were drawn anew.
-
-        A rate of few rows that is 0 or 1 is taken for one of two rows more, one of which counts (Agresti, Coull 1998).
-        """
+        """Of the left-hand side of every inequality, if rows were drawn anew. A rate of few rows that is 0 or 1 is
+        taken for one of two rows more, one of which counts (Agresti, Coull 1998)."""
         line, group, rate, value = self.terms
         sizes = self.sizes_of_rates(np.asarray(counts, dtype=np.float64).sum(2))
         rates = (np.nan_to_num(self.rates(counts)) * sizes + 1) / (sizes + 2)
@@ -436,10 +427,8 @@ class RateConstraints:
         return np.bincount(line, np.square(value) * each[group, rate], minlength=self.n_inequalities).astype(np.float64)
 
     def bounds_on_few(self, counts: Any) -> Floats:
-        """Right-hand sides for these rows, by which those to come keep to the bounds in root mean square.
-
-        What sampling leaves open of a difference comes on top of what is allowed on the rows that are known.
-        """
+        """Right-hand sides for these rows, by which those to come keep to the bounds in root mean square. What sampling
+        leaves open of a difference comes on top of what is allowed on the rows that are known."""
         is_difference = np.bincount(self.terms[0], minlength=self.n_inequalities) > 1
         tighter = np.sqrt(np.maximum(np.square(self.bounds) - self.variances(counts), 0.0))
         return np.where(is_difference & (self.bounds > 0), tighter, self.bounds)
@@ -453,11 +442,9 @@ class RateConstraints:
         return found
 
     def row_weights(self, multipliers: Any, sizes: Any, *, forgive: float | None = None) -> Floats:
-        """What a probability of a class weighs in the Lagrangian, by the group and true class of its row.
-
-        The mean over rows of ``Σ_k weight[group, true, k] p_k`` is ``Σ_j multiplier_j · (left-hand side)_j`` for the
-        rates of predictions drawn from p.
-        """
+        """What a probability of a class weighs in the Lagrangian, by the group and true class of its row. The mean over
+        rows of ``Σ_k weight[group, true, k] p_k`` is ``Σ_j multiplier_j · (left-hand side)_j`` for the rates of
+        predictions drawn from p."""
         sizes = np.asarray(sizes, dtype=np.float64)
         line, group, rate, value = self.terms
         weighed = value * np.asarray(multipliers, dtype=np.float64)[line]

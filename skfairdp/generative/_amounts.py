@@ -173,8 +173,7 @@ class AmountTables:
         warn_caller(
             f"{owner} predicts for every row the constant {usual:.4g}: no learner could be clearly better. With "
             f"{self.layout.n_columns} columns, {self.layout.n_rows:,} {units} and epsilon={self.epsilon:g} the "
-            f"relative noise of the tables is {self.forecast.noise:.2g}. {enough or 'A larger delta'} "
-            "would suffice.",
+            f"relative noise of the tables is {self.forecast.noise:.2g}. {enough or 'A larger delta'} would suffice.",
             UtilityWarning,
         )
 

@@ -213,8 +213,6 @@ class PFGuardGenerator(ReadsCells):
             need not be known.
         {subject}
 
-        Returns
-        -------
         {returns_self}
         """
         data = self._read(X, y, sensitive_features=sensitive_features, X_public=X_public, subject=subject)

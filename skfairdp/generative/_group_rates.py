@@ -40,11 +40,9 @@ def target_rates(observed: Floats, balance: Balance) -> Floats:
 
 
 def tilted_label_rates(observed: Floats, tilt: float, sharpening: float = 0.0) -> Floats:
-    """Shares of the labels in each group, moved against its own: p(y)^(1 + sharpening) (p(y | s) / p(y))^(-tilt).
-
-    A tilt of −1 gives each group's own shares, 0 the overall ones in every group; beyond 0 a label that is rarer in a
-    group becomes more frequent there than overall. Sharpening makes frequent labels more frequent in all groups.
-    """
+    """Shares of the labels in each group, moved against its own: p(y)^(1 + sharpening) (p(y | s) / p(y))^(-tilt). A
+    tilt of −1 gives each group's own shares, 0 the overall ones in every group; beyond 0 a label that is rarer in a
+    group becomes more frequent there than overall. Sharpening makes frequent labels more frequent in all groups."""
     overall = observed.sum(axis=0)
     floor = 1e-9
     own = observed / np.maximum(observed.sum(axis=1, keepdims=True), floor)
@@ -76,16 +74,11 @@ def given_label_rates(given: Any, groups: list[Any], n_classes: int, owner: str)
 
 
 def fair_label_rates(model: Model, observed: Floats, rng: Generator) -> Floats:
-    """Shares of the labels in each group under which a classifier trained on the synthetic rows is least unfair.
-
-    Rows of every group and label are drawn from the model (4,000 of each; fewer where there are many groups times
-    labels, and beyond 3,162 the overall shares are taken), and the model's own densities give the classifier that an
-    unlimited number of synthetic rows without the group would teach, for each tilt and sharpening of
-    :func:`tilted_label_rates`. Of those with at most .01 less accuracy than the overall shares in every group, the one
-    with the smallest sum of squares of equalized-odds disparity and 1.8 times demographic disparity wins. All three are
-    weighed with the released shares of the private rows, not with those that are sampled. Post-processing: no private
-    row is read.
-    """
+    """Shares of the labels in each group under which a classifier trained on the synthetic rows is least unfair; no
+    private row is read. Rows of every group and label are drawn from the model, and its own densities give the
+    classifier that unlimited rows would teach, for each tilt and sharpening of :func:`tilted_label_rates`. Of those
+    with at most .01 less accuracy than the overall shares, by the released shares, the smallest sum of squares of
+    equalized-odds disparity and 1.8 times demographic disparity wins."""
     n_groups, n_classes = observed.shape
     best = tilted_label_rates(observed, 0.0)
     n_cells = n_groups * n_classes
@@ -185,10 +178,8 @@ def _name(item: Any, columns: Values) -> Any:
 
 @dataclass(frozen=True)
 class AdmissibleLabels:
-    """The label given admissible columns, by a released model: P(y | admissible), the same for every group.
-
-    Labels drawn from it are independent of the group, and of every other column, given the admissible ones.
-    """
+    """The label given admissible columns, by a released model: P(y | admissible), the same for every group. Labels
+    drawn from it are independent of the group, and of every other column, given the admissible ones."""
 
     model: Model
     columns: tuple[int, ...]

@@ -198,10 +198,8 @@ class GeneratorData:
     amounts: Floats | Any = None
 
     def looked_at(self, most: int) -> tuple[Ints | None, Ints, Ints]:
-        """Private: rows of X that a learner is asked about, their cells and their public places; None are all rows.
-
-        Of more than so many it is public which are drawn: how many there are depends on nobody's rows.
-        """
+        """Private: rows of X that a learner is asked about, their cells and their public places; None are all rows. Of
+        more than so many it is public which are drawn: how many there are depends on nobody's rows."""
         if self.subjects is None and most >= len(self.cells):
             return None, self.cells, np.arange(len(self.cells))
         rows = np.arange(len(self.cells)) if self.subjects is None else self.subjects.row_of_each

@@ -92,20 +92,10 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     balance, admissible : default=None
         Of the generator: what it balances between groups, or which columns the label may follow. None is as in the
         private rows, for fairness is the learner's part here.
-    codec : str or TableCodec, default="auto"
-        Of the generator: how columns are cut into bins.
-    n_samples : int, default=None
-        Synthetic rows to train on. None is as many as X has, but at least 20,000 and at most 100,000.
-    bounds : dict of column to (low, high), or one pair for all, default=None
-        Public range of each column of numbers.
-    categories : dict of column to list, default=None
-        Public values of each other column.
-    dtypes : dict, Series or dtype, default=None
-        What is public about the columns, as in :class:`PFGuardGenerator`.
+    {rows_to_learn_from}
     classes, groups : array-like, default=None
         Public domains of the label and of the group.
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that are the group. The learner does not get them as features.
+    {columns_not_learnt}
     {schema, random_state, noise_seed, ledger}
 
     Attributes
@@ -183,8 +173,6 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             Private groups, for a learner that takes them.
         {subject}
 
-        Returns
-        -------
         {returns_self}
         """
         self._validate_params()

@@ -58,24 +58,10 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
         Smallest and largest y by public knowledge; needed, unless a schema has them of its label. They may be generous.
     backend : str or GeneratorBackend, default="marginals"
         Of the generator.
-    codec : str or TableCodec, default="auto"
-        Of the generator: how columns are cut into bins.
-    n_samples : int, default=None
-        Synthetic rows to train on. None is as many as X has, but at least 20,000 and at most 100,000.
-    bounds : dict of column to (low, high), or one pair for all, default=None
-        Public range of each column of numbers.
-    categories : dict of column to list, default=None
-        Public values of each other column.
-    dtypes : dict, Series or dtype, default=None
-        What is public about the columns, as in :class:`PFGuardGenerator`.
+    {rows_to_learn_from}
     groups : array-like, default=None
         Public domain of the group.
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that are the group. The learner does not get them as features.
-    schema : Schema or dict, default=None
-        All that is public about the columns of a raw table. Its label is a Number, or y is passed beside it and is no
-        column of the schema.
-    {random_state, noise_seed, ledger}
+    {columns_not_learnt, schema_of_amounts, random_state, noise_seed, ledger}
 
     Attributes
     ----------
@@ -150,8 +136,6 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
             Private groups, for a learner that takes them.
         {subject}
 
-        Returns
-        -------
         {returns_self}
         """
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)

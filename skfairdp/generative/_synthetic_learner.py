@@ -38,11 +38,8 @@ _RELEASED = 10_000
 
 
 class LearnsSyntheticRows(ReadsCells):
-    """Has a learner, and the parameters of the generator whose rows it is trained on.
-
-    A subclass says which learner, by ``_another_learner``, trains it, by ``_learn``, and tells by ``_fall_back`` how it
-    did.
-    """
+    """Has a learner, and the parameters of the generator whose rows it is trained on. A subclass says which learner, by
+    ``_another_learner``, trains it, by ``_learn``, and tells by ``_fall_back`` how it did."""
 
     __metadata_request__fit = {"X_public": UNUSED, "sensitive_features_public": UNUSED, "subject": True}
 

@@ -186,11 +186,9 @@ class TableEncoder:
 
 
 def default_bins(n_rows: int, n_columns: int, *, epsilon: float, delta: float) -> int:
-    """How many bins to cut a number into, by public numbers: as many as hold twelve standard deviations of noise each.
-
-    The noise is that of a table's counts of two groups and two labels. Where bins hold little but noise, a learner is
-    taught more by fewer of them (tests/generative/test_usefulness.py); with many rows more bins show more of a column.
-    """
+    """How many bins to cut a number into, by public numbers: as many as hold twelve standard deviations of noise each,
+    that of a table's counts of two groups and two labels. Where bins hold little but noise, fewer teach more
+    (tests/generative/test_usefulness.py); with many rows more bins show more of a column."""
     n_groups, n_classes = 2, 2
     layout = _tables.Layout("codes", n_rows, max(n_columns, 1), n_groups, n_classes, None, True)
     plan = _tables.MarginalsBackend(structure="tree").plan(layout)

@@ -28,11 +28,9 @@ MOST_LOOKED_AT = 50_000  # rows: more take long, and tell no more
 
 @dataclass(frozen=True)
 class TableForecast(PlainState):
-    """What tables of counts are going to tell a learner, by public numbers alone.
-
-    A replaced row moves the tables of d columns by ``√(2d)``, so the share of rows that have a value is off by
-    ``√(2d) / (μ n)``, and a rule that adds up d columns by √d of that.
-    """
+    """What tables of counts are going to tell a learner, by public numbers alone. A replaced row moves the tables of d
+    columns by ``√(2d)``, so the share of rows that have a value is off by ``√(2d) / (μ n)``, and a rule that adds up d
+    columns by √d of that."""
 
     n_rows: int
     n_columns: int
@@ -81,9 +79,7 @@ class TableForecast(PlainState):
     @property
     def counts_share(self) -> float:
         """Share of the squared cost for the counts of groups and labels, which have to name the most frequent class.
-
-        The noise in the share of a class adds up over the groups.
-        """
+        The noise in the share of a class adds up over the groups."""
         wanted = 2 * self.n_groups / (self.n_rows * COUNT_NOISE * self._mu) ** 2
         most = MOST_FOR_COUNTS if self.sums is None else COUNTS_BESIDE_SUMS
         return max(USUAL_FOR_COUNTS, min(wanted, most)) if self.n_classes > 1 else USUAL_FOR_COUNTS

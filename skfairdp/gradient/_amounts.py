@@ -42,10 +42,8 @@ _POWERS = {"SquareLoss": 2, "AbsoluteLoss": 1}
 
 @dataclass(frozen=True)
 class AmountConstraints:
-    """Bounds on the difference of two groups' mean predictions, and on the mean loss of a group, in units of y.
-
-    Or one on the ``distance`` of Kolmogorov and Smirnov between predictions of two groups.
-    """
+    """Bounds on the difference of two groups' mean predictions, and on the mean loss of a group, in units of y; or one
+    on the ``distance`` of Kolmogorov and Smirnov between predictions of two groups."""
 
     groups: Values
     difference: float | None = None
@@ -159,10 +157,8 @@ def _distance_asked(estimator: Any) -> float:
 
 @dataclass(frozen=True)
 class AmountJudgement:
-    """What one noisy table of sums by group says of the population, sampling and noise included. Post-processing.
-
-    Lines of the table: rows, statistics, squares of these.
-    """
+    """What one noisy table of sums by group (rows, statistics, squares of these) says of the population, sampling and
+    noise included. Post-processing."""
 
     constraints: AmountConstraints
     scale: Any
@@ -218,11 +214,8 @@ class AmountJudgement:
 
 @dataclass(frozen=True)
 class AmountJudge:
-    """One noisy table of sums of the predictions by group: rows, statistics in [-1, 1] and their squares.
-
-    A record has one line of the table, of a norm of √(1 + 2k) at most, so that one that comes, goes or gives way to a
-    null record moves it by that.
-    """
+    """One noisy table of sums of the predictions by group: rows, statistics in [-1, 1] and their squares. A record has
+    one line, of a norm of √(1 + 2k) at most: one that comes, goes or gives way to a null record moves it by that."""
 
     constraints: AmountConstraints
     epsilon: float
@@ -260,10 +253,8 @@ def predicted_amounts(module: Any, X: Any, relation: NeighboringRelation) -> Flo
 
 @dataclass(frozen=True)
 class CountTables:
-    """Where counts lie, and their rate: tables of counts and, where there are, exposures; then the mean of counts.
-
-    Quantiles of counts that are mostly 0 say nothing of their mean.
-    """
+    """Where counts lie, and their rate: tables of counts and, where there are, exposures; then the mean of counts, of
+    which quantiles of what is mostly 0 say nothing."""
 
     tables: ColumnTables
     mean: AmountMean
@@ -382,10 +373,8 @@ class MovedAmounts:
 
 @dataclass(frozen=True)
 class MovingPlan:
-    """The tables of a barycenter at the end of a fit.
-
-    They read a network that is released, so that what they cost beside its gradients is what they cost alone.
-    """
+    """The tables of a barycenter at the end of a fit: they read a network that is released, so that what they cost
+    beside its gradients is what they cost alone."""
 
     tables: TransportPlan
     bounds: tuple[float, float]

@@ -38,10 +38,8 @@ NETWORK_CONSTRAINTS: dict[str, Any] = {
 
 @with_schema
 class TrainsNetwork(PrivateEstimator):
-    """Plans a private training of a network, by public numbers alone.
-
-    A subclass says where parity comes from (``_parity_for``), and what is released beside gradients (``_looks``).
-    """
+    """Plans a private training of a network, by public numbers alone. A subclass says where parity comes from
+    (``_parity_for``), and what is released beside gradients (``_looks``)."""
 
     lam: float | None = None
     net: Any = "auto"
@@ -188,12 +186,9 @@ FOR_GAIN, FOR_COUNTS = 0.04, 0.005
 
 @dataclass(frozen=True)
 class MajorityBaselineTest:
-    """Two releases beside the gradients: counts of the classes, and by how many rows the network is ahead.
-
-    A record that comes, goes or is replaced by a null record moves one count of the classes by one, and the difference
-    by at most one: the network and the most frequent class are each right or wrong about it. Of a subject one row is
-    looked at.
-    """
+    """Two releases beside the gradients: counts of the classes, and by how many rows the network is ahead. A record
+    that comes, goes or gives way to a null record moves one count by one, and the difference by at most one: either is
+    right or wrong about it. Of a subject one row is looked at."""
 
     n_rows: int
     n_features: int
@@ -247,8 +242,7 @@ class MajorityBaselineTest:
 
     def release(self, module: Any, X: Floats, y: Ints, n_classes: int, noise: NoiseSource) -> tuple[Any, Any]:
         """Release how far ahead the module is; return it with that, or else one that always answers the most frequent
-        class, and ranks rows as the module does.
-        """
+        class, and ranks rows as the module does."""
         from skfairdp._networks import one_answer
 
         counts = self.counts.release(np.bincount(y, minlength=n_classes), noise)

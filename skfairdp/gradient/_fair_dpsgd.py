@@ -69,9 +69,7 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
         What to hold: "demographic_parity", "equalized_odds", ``RateBound("false_negative_rate", upper=0.1)`` and
         others, between every two groups; see :class:`~skfairdp.fairness.RateParity`. It is short for
         ``parity=SignedLoss(constraints=...)``, and so the private rows need groups, and no public ones are taken.
-    gamma : float or None, default=None
-        Short for ``constraints=RateParity("selection_rate", gamma)``: the largest difference between the rates of two
-        groups. Give this or ``constraints``.
+    {gamma_of_rates}
     parity : {"public_penalty", "signed_loss"}, PublicPenalty, SignedLoss or None, default=None
         Where parity comes from: a penalty on public rows with their groups, at no cost, or a signed loss of the private
         ones. None: the signed loss where there are no public rows, or where it halves the error with which the rates of
@@ -201,8 +199,6 @@ class FairDPSGDClassifier(NetworkPredictions, PrivateClassifier, TrainsNetwork):
             Public groups of the public rows; may be part of ``PublicData``.
         {subject}
 
-        Returns
-        -------
         {returns_self}
         """
         from skfairdp._networks import fitted_net

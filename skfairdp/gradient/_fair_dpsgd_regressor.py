@@ -97,17 +97,14 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     max_rows_per_subject : int, default=6
         As of :class:`FairDPSGDClassifier`; it counts only with ``subject``.
     max_grad_norm : float, default=None
-        Clipping bound of per-sample gradients. None is 1, and 4 for "poisson", whose rare rows
-        would lose their weight.
+        Clipping bound of per-sample gradients. None is 1, and 4 for "poisson", whose rare rows would lose their weight.
     noise_multiplier : float, default=None
         Noise over clipping bound. None: calibrated to ``epsilon``.
     groups : list, default=None
         All groups (tuples for intersections). None takes those of the public rows; for a constraint, those of the
         private ones, which is a release.
     {sensitive_columns}
-    schema : Schema or dict, default=None
-        All that is public about the columns of a raw table. Its label is a Number, or y is passed beside it and is no
-        column of the schema.
+    {schema_of_amounts}
     {public_data, random_state, noise_seed, ledger, verbose}
 
     Attributes
@@ -207,8 +204,6 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
             Public groups of the public rows; may be part of ``PublicData``.
         {subject}
 
-        Returns
-        -------
         {returns_self}
         """
         from skfairdp._networks import constant_amount, fitted_net, predicting

@@ -145,8 +145,6 @@ class PublicPenalty(BaseEstimator):
     def plan(self, epsilon: float, delta: float, relation: NeighboringRelation) -> None:
         """Plan nothing: a penalty on public rows releases nothing of private ones.
 
-        Parameters
-        ----------
         {parity_to_plan}
         """
 
@@ -156,8 +154,6 @@ class PublicPenalty(BaseEstimator):
     ) -> None:  # fmt: skip
         """Plan nothing: the network is judged by the public rows.
 
-        Parameters
-        ----------
         {judge_to_plan}
         """
 
@@ -201,9 +197,8 @@ class SignedLoss(BaseEstimator):
         0.05, and as much less as keeps what the noise of all releases together moves it by at 0.25: less for a group
         of few rows, by released sizes.
     budget_share : float, default=0.1
-        Share of the budget (of μ²) for those releases; in (0, 1). Up to 30 % of it are kept for the look at
-        the end, at the answers of the network that is returned. The gradients, and what is released beside them, share
-        the rest.
+        Share of the budget (of μ²) for those releases; in (0, 1). Up to 30 % of it are kept for the look at the end, at
+        the answers of the network that is returned. The gradients, and what is released beside them, share the rest.
 
     See Also
     --------
@@ -249,8 +244,6 @@ class SignedLoss(BaseEstimator):
     def plan(self, epsilon: float, delta: float, relation: NeighboringRelation) -> "DualPlan":
         """Plan the noisy rates, for their share of the budget.
 
-        Parameters
-        ----------
         {parity_to_plan}
 
         Returns
@@ -285,8 +278,6 @@ class SignedLoss(BaseEstimator):
     ) -> "Judge":  # fmt: skip
         """Plan the look at the answers of the network that is returned.
 
-        Parameters
-        ----------
         {judge_to_plan}
 
         Returns
@@ -314,10 +305,8 @@ _HINT = " A constraint is not one: constraints='equalized_odds'."
 
 
 def as_parity(parity: Any, owner: str, *, has_public_rows: bool, constraints: Any = None) -> PublicPenalty | SignedLoss:
-    """Return the part that ``parity`` is or names, with its parameters checked; None follows the rows there are.
-
-    With ``constraints`` it is the signed loss of those, with what else a given one says.
-    """
+    """Return the part that ``parity`` is or names, with its parameters checked; None follows the rows there are. With
+    ``constraints`` it is the signed loss of those, with what else a given one says."""
     if parity is None:
         parity = "public_penalty" if has_public_rows and constraints is None else "signed_loss"
     part: PublicPenalty | SignedLoss = as_part(parity, _PARTS, parameter="parity", owner=owner, hint=_HINT)
@@ -337,12 +326,9 @@ def as_parity(parity: Any, owner: str, *, has_public_rows: bool, constraints: An
 
 
 def default_parity(public: PublicRows, n_rows: int, rates: "DualPlan") -> PublicPenalty | SignedLoss:
-    """Return the signed loss where it knows the rates of the smallest group clearly better, by public numbers.
-
-    A penalty makes a model fair to the public rows. With m of them in a group, a rate there is off by ``.5 / sqrt(m)``
-    at most. The private table has r times as many rows of the group, if its shares are those of the public rows, and
-    noise on each count besides. The penalty is free and the signed loss is not, so it has to halve the error.
-    """
+    """The signed loss where it knows the rates of the smallest group clearly better, by public numbers. A penalty is
+    fair to m public rows of a group, a rate off by ``.5 / sqrt(m)`` at most; the private table has r times as many and
+    noise on each count. The penalty is free and the signed loss is not, so it has to halve the error."""
     fewest = np.bincount(public.groups, minlength=public.n_groups).min()
     fewest_private = fewest * n_rows / len(public.X)
     noise = rates.noise / math.sqrt(rates.releases) / fewest_private
@@ -374,12 +360,9 @@ def private_answers(module: Any, X: Any, relation: NeighboringRelation) -> Itera
 
 @dataclass(frozen=True)
 class Temperature:
-    """A table of rows, by how sure the network is of its answer and whether that is right, released once.
-
-    Clipping shortens the gradients of rows that the network gets wrong, and of no others: it ends up surer than it
-    should be. A factor on all logits mends that and changes no answer, so that no rate of any group moves. A record
-    that comes, goes or is replaced by a null record moves one count by one.
-    """
+    """A table of rows, by how sure the network is of its answer and whether that is right, released once. Clipping
+    makes networks surer than they should be; a factor on all logits mends that, changes no answer, and so no rate of
+    any group. A record that comes, goes or gives way to a null record moves one count by one."""
 
     epsilon: float
     delta: float
@@ -420,10 +403,8 @@ class Temperature:
         return found
 
     def factor(self, noisy: Floats) -> float:
-        """Return the factor under which so many right answers are least surprising; post-processing.
-
-        Lines that may be noise alone are left out. Each of the others gets a few rows of the network's own opinion.
-        """
+        """Return the factor under which so many right answers are least surprising; post-processing. Lines that may be
+        noise alone are left out. Each of the others gets a few rows of the network's own opinion."""
         sigma = self.counts.sigma
         rows = noisy.sum(axis=1)
         kept = rows > CLEAR_OF_NOISE * math.sqrt(2) * sigma

@@ -38,25 +38,18 @@ ROWS_AT_ONCE = 8192
 
 
 def largest_price(n_classes: int, noise: ArrayLike) -> Any:
-    """Return the largest multipliers that constraints can need, in nats of loss per violation of 1.
-
-    Who answers with equal probabilities meets every parity of rates and loses ``log K``. So the model that makes loss
-    plus B times violation smallest, with the multiplier at its bound B, violates by at most ``log K / B``. (This is
-    the bound B = 1/ε of Agarwal et al. 2018 for an error of at most 1.) To ask for less than the noise lets anybody see
-    would follow the noise; where a group is too small to be seen at all, the noise is infinite and the price 0.
-    """
+    """The largest multipliers that constraints can need, in nats of loss per violation of 1. Equal probabilities meet
+    every parity and lose ``log K``: so with the multiplier at its bound B the violation is at most ``log K / B`` (1/ε
+    of Agarwal et al. 2018). To ask for less than the noise lets anybody see would follow the noise; of a hidden group
+    the price is 0."""
     return math.log(max(n_classes, 2)) / np.maximum(USUAL_SLACK, noise)
 
 
 @dataclass(frozen=True)
 class DualPlan:
-    """Noisy counts of the predicted classes in every cell of rows, a fixed number of times.
-
-    Cells are groups, or groups by true class. A row adds 1 to one count, so that the sensitivity to adding or removing
-    a row is 1. The sum over a line is the noisy size of that cell: sizes cost nothing of their own. Predictions are
-    counted, not probabilities, since parity is asked of them: softened rates can agree while the predictions stay
-    apart.
-    """
+    """Noisy counts of the predicted classes in every cell of rows (groups, or groups by true class), a fixed number of
+    times. A row adds 1 to one count: the sensitivity to adding or removing one is 1, and sizes cost nothing of their
+    own. Predictions are counted, as softened rates can agree while they stay apart."""
 
     releases: int
     noise: float
@@ -85,8 +78,7 @@ class DualPlan:
 
     def steps(self, violations: ArrayLike, noise: ArrayLike) -> Any:
         """How far multipliers move for a violation of 1: all by ``LEAST_MOVE``, but no further than the noise
-        allows.
-        """
+        allows."""
         wanted = np.maximum(USUAL_STEP, LEAST_MOVE / np.maximum(np.abs(violations), 1e-9))
         return np.minimum(wanted, MOST_BY_NOISE / np.maximum(self.releases * np.asarray(noise), 1e-9))
 
@@ -119,19 +111,12 @@ class DualPlan:
 
 
 class RateLagrangian:
-    """Cross-entropy plus the Lagrangian of constraints on rates, row by row.
-
-    The loss of a row of group a and class y is ``cross-entropy + Σ_k w[a, y, k] p_k``, with the weights of
-    :meth:`skfairdp.fairness.RateConstraints.row_weights`: summed over all rows, n times ``Σ_j λ_j (left-hand side)_j``
-    of the inequalities. Each multiplier λ_j follows the noisy violation of its inequality by the predictions, in
-    [0, bound]. What noise lets anybody see of an inequality hangs on how large its groups are, which the releases say:
-    an inequality of a small group moves less, and has a lower bound. No row ever gains by a wrong prediction as such,
-    so that parity of errors is not bought with errors.
-
-    Where a group is so small that chance may break its inequality, its multiplier stops where clipping cuts what it
-    adds to a row. Rows of 5 % weigh 20 times as much as all others, whose push in the other direction would pass whole,
-    and move everybody to one answer.
-    """
+    """Cross-entropy plus ``Σ_k w[a, y, k] p_k`` for a row of group a and class y, with the weights of
+    :meth:`skfairdp.fairness.RateConstraints.row_weights`: over all rows n times ``Σ_j λ_j (left-hand side)_j``. Each
+    λ_j follows the noisy violation of its inequality by the predictions, in [0, bound]; of a small group, as releases
+    say, it moves less and has a lower bound. No row gains by a wrong prediction as such. Where chance may break an
+    inequality its λ_j stops where clipping cuts what it adds to a row: rows of 5 % weigh 20 times as much as all
+    others, whose push in the other direction would pass whole, and move everybody to one answer."""
 
     def __init__(
         self,
@@ -220,10 +205,8 @@ class RateLagrangian:
 
 
 class AmountLagrangian(AmountLoss):
-    """The loss of amounts plus the Lagrangian of constraints on means and losses of groups, row by row.
-
-    Multipliers follow noisy means, in units of the spread of amounts, as those of rates follow noisy rates.
-    """
+    """The loss of amounts plus the Lagrangian of constraints on means and losses of groups, row by row. Multipliers
+    follow noisy means, in units of the spread of amounts, as those of rates follow noisy rates."""
 
     def __init__(
         self, scale: Any, asked: Any, plan: DualPlan, steps: int, bound: float | None, max_grad_norm: float

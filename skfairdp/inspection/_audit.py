@@ -462,11 +462,8 @@ def _epsilon_lower(m: int, r: int, v: int, risk: float, *, delta: float) -> floa
 
 
 def _log_probability(m: int, r: int, v: int, delta: float, epsilon: float) -> float:
-    """Logarithm of the theorem's bound on the probability of at least v right guesses, for v <= r <= m.
-
-    In logarithms, because q = e^ε / (1 + e^ε) is 1 in floating point from ε = 37 on. The maximum over i stops at v:
-    beyond it f(v - i) is 1 and only the divisor grows.
-    """
+    """Logarithm of the theorem's bound on the probability of at least v right guesses, for v <= r <= m: q = e^ε / (1 +
+    e^ε) is 1 in floating point from ε = 37 on. Beyond i = v f(v - i) is 1, and only the divisor grows."""
     if v == 0:
         return 0.0
     k = np.arange(r + 1)
@@ -637,14 +634,12 @@ def _parameter_lower(needed: Needed, m: int, r: int, c: int, risk: float) -> flo
 
 def _refuted(needed: Needed, parameters: Floats, m: int, r: int, c: int, risk: float) -> Bools:
     """Whether at least c right guesses of r have a probability below ``risk``, for each parameter.
-
     Write R_j for ``Σ_{l≥j} l p_l / m`` and H_j for ``Σ_{l≥j} (r - l) p_l / m``. The theorem asks that ``H_{j-1} >=
     needed(R_j)``, and all probabilities together make ``R_0 + H_0 = r / m``. Suppose that c or more are right with
     probability ``risk``. The least R_0 + H_0 arises where all of that lies at c itself and each H is as small as the
     theorem lets it be: moving probability up from there, or adding some, changes (R_j, H_j) by a direction (a, b) with
     ``-a <= b <= a (r - j) / j``; each step maps such directions into such, and they never lower the sum. Where even the
-    least is more than r / m, the supposition is false.
-    """
+    least is more than r / m, the supposition is false."""
     right = np.full(len(parameters), risk * c / m)
     wrong = np.full(len(parameters), risk * (r - c) / m)
     for j in range(c - 1, -1, -1):

@@ -202,9 +202,8 @@ def audit(
         ``"replace one record"``, ``"add or remove one record"``, ``"replace one sensitive attribute"`` or ``"replace
         one record by a null record"``, or one of subjects; it chooses canaries where none are given. None takes what
         ``privacy_`` says, else the first. For a null record the row is absent, with ``public_n_rows`` set to the number
-        of rows of ``X``.
-        Where that cannot be set, or canaries have two forms, a record is replaced, and the claim is carried over to
-        that: by :func:`~skfairdp.privacy.attribute_event`, or for two records by
+        of rows of ``X``. Where that cannot be set, or canaries have two forms, a record is replaced, and the claim is
+        carried over to that: by :func:`~skfairdp.privacy.attribute_event`, or for two records by
         :func:`~skfairdp.privacy.group_privacy`. A claim that says nothing about the relation is an error.
     sensitive_features : array-like of shape (n_rows,), default=None
         Groups, passed to ``fit``.
@@ -304,11 +303,9 @@ def _ids(estimator: Any, X: Any, subject: ArrayLike | str | None) -> "pd.Series[
 def _claimed(
     run: "_Runner", epsilon: float | None, delta: float | None, relation: str | None, canaries: Sequence[Canary] | None
 ) -> tuple[float, float, str]:
-    """ε, δ and relation to judge: as given, else as a fit on the rows of the audit states them.
-
-    A claim for a null record is judged with a record that is absent, where the estimator can be told how many rows
-    there are; else with a replaced one, and what is claimed of that.
-    """
+    """ε, δ and relation to judge: as given, else as a fit on the rows of the audit states them. A claim for a null
+    record is judged with a record that is absent, where the estimator can be told how many rows there are; else with a
+    replaced one, and what is claimed of that."""
     name = type(run.estimator).__name__
     stated, error = run.stated()
     if error is not None and stated.epsilon is None and epsilon is None:
@@ -367,9 +364,8 @@ def _carried_over(name: str, claim: Claim, judged: str) -> tuple[float, float]:
 
 
 _NO_REACH = (
-    "These runs prove an epsilon of {reach} at most, which is below the claim of {claim}: no fault can be "
-    "seen, however large. Raise 'n_runs' (in one run: give more canaries), or assume more by method='gaussian' with a "
-    "score."
+    "These runs prove an epsilon of {reach} at most, which is below the claim of {claim}: no fault can be seen, "
+    "however large. Raise 'n_runs' (in one run: give more canaries), or assume more by method='gaussian' with a score."
 )
 
 

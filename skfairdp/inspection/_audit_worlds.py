@@ -349,13 +349,9 @@ def largest_refuted(refuted: Callable[[float], bool], *, most: float = math.inf)
 
 
 def rates_of_band(scores_0: Floats, scores_1: Floats, confidence: float) -> tuple[Rates, ...]:
-    """Upper limits of (false-positive, false-negative) rates at many thresholds, that hold all together.
-
-    The thresholds are order statistics, chosen by rank before any score is seen: those that few of world 0 exceed, and
-    those that few of world 1 fall below. The share of a world beyond its own order statistic is at most a beta
-    variable (exactly so where there are no ties); the other world, independent of it, is counted (Clopper-Pearson).
-    No run is set aside to choose a threshold.
-    """
+    """Upper limits of (false-positive, false-negative) rates at many thresholds, that hold all together. The thresholds
+    are order statistics, chosen by rank before any score is seen. The share of a world beyond its own is at most a beta
+    variable (exactly so without ties); the other world, independent of it, is counted (Clopper-Pearson)."""
     first, second = np.sort(scores_0), np.sort(scores_1)
     n_0, n_1 = len(first), len(second)
     above, below = (np.array(sorted({0, *np.rint(_SHARES * n).astype(int).tolist()} - {n})) for n in (n_0, n_1))

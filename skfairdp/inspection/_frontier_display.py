@@ -30,10 +30,9 @@ _MAKERS = ("o", "^", "v", "h")
 class ParetoFrontierDisplay:
     """Plot of the trade-off between privacy, fairness, accuracy and coverage.
 
-    Every ε shown is the certified one of the release behind a model, and the legend says what it protects.
-    Models with unlike guarantees (another unit of protection, another neighbouring relation) are drawn on
-    axes of their own: their ε cannot be compared. Nothing here reads private data; the figures are those of
-    the frame.
+    Every ε shown is the certified one of the release behind a model, and the legend says what it protects. Models with
+    unlike guarantees (another unit of protection, another neighbouring relation) are drawn on axes of their own: their
+    ε cannot be compared. Nothing here reads private data; the figures are those of the frame.
 
     Made of frames (:meth:`from_frame`), of searches (:meth:`from_search`) or of fitted estimators
     (:meth:`from_estimators`). :meth:`plot` draws one pair of quantities, :meth:`plot_panels` several side by side,
@@ -245,9 +244,8 @@ class ParetoFrontierDisplay:
     def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write one self-contained interactive page.
 
-        Hovering or focusing a model shows its parameters, its ε and what ε protects; sliders bound ε, gap and
-        coverage; a table follows. The page works offline, makes no request, and can be used with the keyboard
-        alone.
+        Hovering or focusing a model shows its parameters, its ε and what ε protects; sliders bound ε, gap and coverage;
+        a table follows. The page works offline, makes no request, and can be used with the keyboard alone.
 
         Parameters
         ----------

@@ -172,12 +172,9 @@ _ONE = {
 
 
 def epsilon_meaning(epsilon: float, delta: float, protects: str, relation: str) -> str:
-    """Say in words what (ε, δ) bounds: how often a guess about one record can be right.
-
-    Of two equally likely values of a record, whoever sees the release names the right one with probability at most
-    (e^ε + δ) / (e^ε + 1), whatever else they know. Where neighbours have nothing in the place of the record, two values
-    are two steps apart: there it is about a record that is there or left out.
-    """
+    """Say in words what (ε, δ) bounds: whoever sees the release names the right one of two equally likely values of a
+    record with probability at most (e^ε + δ) / (e^ε + 1). Where neighbours have nothing in its place two values are two
+    steps apart: there it is about a record that is there or left out."""
     if not math.isfinite(epsilon):
         return ""
     share = 1 / (1 + math.exp(-epsilon)) + delta / (1 + math.exp(min(epsilon, 700.0)))

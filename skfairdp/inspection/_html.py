@@ -1,9 +1,8 @@
 """The interactive page: one file that loads nothing.
 
-Written by hand over SVG rather than with plotly: plotly.js inline weighs 4.5 MB and draws to a canvas of its
-own that the keyboard cannot walk through, while this page is about 40 kB, opens from disk or mail at once,
-and every point is an element that can be focused and read aloud. A content security policy in the page
-forbids every request.
+Written by hand over SVG rather than with plotly: plotly.js inline weighs 4.5 MB and draws to a canvas of its own that
+the keyboard cannot walk through, while this page is about 40 kB, opens from disk or mail at once, and every point is an
+element that can be focused and read aloud. A content security policy in the page forbids every request.
 """
 
 import html

@@ -13,7 +13,7 @@ they should.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,36 +31,7 @@ FusedLayers = list[tuple[str, nn.Module]]
 _PIECE = 1024
 
 
-class RowGradients(Protocol):
-    """Gradients of several columns of numbers at each row of a batch, kept in whatever form is cheapest.
-    Arithmetic is of double precision, but for sums that are public."""
-
-    def squared_norms(self) -> Floats:
-        """Shape (n_rows, n_columns)."""
-
-    def squared_sizes(self) -> Floats:
-        """The same, had nothing cancelled between the positions of a row: what rounding follows."""
-
-    def weighted_sum(self, weights: Floats, *, start: int = 0, public: bool = False) -> Floats:
-        """Σ over rows and columns of weight times gradient; weights of shape (n_rows, n_columns), result flat.
-
-        Over as many rows as there are weights, from row ``start``. Where all of it is ``public``, rounding tells
-        nothing, and the precision of the layers is enough.
-        """
-
-    def inner(self, column: int, gradient: Floats) -> Floats:
-        """Inner products of one column's gradients with a flat gradient, shape (n_rows,)."""
-
-    @property
-    def positions(self) -> int:
-        """The most positions that a layer sums over within a row."""
-
-    @property
-    def terms(self) -> int:
-        """How many numbers are added up for one of a weighted sum, at most, one after the other."""
-
-
-def centred_norms(rows: RowGradients, cells: Ints, means: dict[Pair, Floats]) -> Floats:
+def centred_norms(rows: "RowGradients", cells: Ints, means: dict[Pair, Floats]) -> Floats:
     """Norms of the gradients minus the mean of their cell, shape (n_rows, n_columns with cells).
     Never below the true norm by more than rounding of the last digits: what subtraction may have lost is added back."""
     squared = rows.squared_norms()[:, : cells.shape[1]]
@@ -76,8 +47,8 @@ def centred_norms(rows: RowGradients, cells: Ints, means: dict[Pair, Floats]) ->
 
 
 class _TorchRows:
-    """Of layers with rules from their inputs and signals, or every row's gradient formed; times factors by column.
-    One base of gradients serves all columns, or each has its own."""
+    """Gradients of several columns of numbers at each row, by layers with rules or each row's formed, times factors by
+    column. One base serves all columns, or each has its own. In double precision, but for sums that are public."""
 
     def __init__(self, bases: Sequence[Any], factors: Tensor, shapes: dict[str, torch.Size]) -> None:
         self._bases, self._factors, self._shapes = bases, factors, shapes
@@ -85,10 +56,12 @@ class _TorchRows:
 
     @property
     def positions(self) -> int:
+        """The most positions that a layer sums over within a row."""
         return max(base.positions for base in self._bases)
 
     @property
     def terms(self) -> int:
+        """How many numbers are added up for one of a weighted sum, at most, one after the other."""
         return max(base.terms for base in self._bases) * len(self._bases)
 
     def squared_norms(self) -> Floats:
@@ -98,6 +71,7 @@ class _TorchRows:
         return self._squared
 
     def squared_sizes(self) -> Floats:
+        """The same, had nothing cancelled between the positions of a row: what rounding follows."""
         if self.positions == 1:
             return self.squared_norms()
         sizes = torch.stack([base.squared_sizes() for base in self._bases], dim=1) * self._factors.square()
@@ -126,6 +100,10 @@ class _TorchRows:
         return np.asarray((base.inner(given) * self._factors[:, column]).cpu().numpy())
 
 
+#: What :class:`ConstraintGradient` reads of a batch, in whatever form is cheapest.
+RowGradients = _TorchRows | PlainRows
+
+
 def _times_slope(outputs: Tensor, slopes: Tensor) -> Tensor:
     return (outputs * slopes).sum(1)
 
@@ -137,17 +115,10 @@ _DOTS = 1024
 
 @dataclass(frozen=True)
 class ConstraintGradient:
-    """Noisy gradients of ``Σ_a λ_a (mean of h in group a - mean of h)``.
-
-    Each row contributes its centred gradient, times a weight that its group picks. Centred gradients, their clipping
-    bound (by default the largest there is: no bias) and the weights of all groups are public; which weight a row has is
-    not. (Rows with the largest and the smallest weight of their cell define the sensitivity; signs never depend on
-    private violations.)
-
-    Where ``asked`` says which rows are asked for their groups, they alone contribute. Of a subject that is one row, so
-    that another group of all of its rows moves a sum as that of one row does. Public batches are of all rows: their
-    part needs no group.
-    """
+    """Noisy gradients of ``Σ_a λ_a (mean of h in group a - mean of h)``. Centred gradients, their clipping bound (by
+    default the largest there is: no bias) and the weights of all groups are public; which weight a row has is not: the
+    largest and smallest of its cell define the sensitivity. Only rows that are ``asked`` for their group contribute,
+    one of each subject: another group of all its rows moves a sum as that of one row does."""
 
     X: Tensor
     y: Tensor
@@ -208,12 +179,8 @@ class ConstraintGradient:
 
     @np.errstate(all="ignore")
     def sampled(self, module: nn.Module, weights: Tensor, public: Tensor, *, with_loss: bool = False) -> Tensor:
-        """Release from a Poisson sample, which shares one forward and one backward with a public batch.
-
-        ``public`` are the positions of the public batch, independent of the sample. It gives the means that gradients
-        are centred by, their bounds, the part of the constraint's gradient that needs no group, and, ``with_loss``, the
-        gradient of the mean cross-entropy, which is then part of the result.
-        """
+        """Release from a Poisson sample, which shares a pass with an independent ``public`` batch: that gives means to
+        centre by, bounds, what needs no group, and, ``with_loss``, the gradient of the loss, part of the result."""
         n, k, size, wide_weights = len(self._asked), self.constraints.n_constraints, len(public), _as_array(weights)
         of_all, _, groups = self._arrays
         private = self._asked[PoissonSample(self.plan.sampling_probability).draw(n, self.source)]

@@ -52,14 +52,9 @@ def dual_schedule(steps: int, dual_steps: int) -> dict[int, float]:
 
 
 class DualAscent:
-    """Multipliers that follow violations: λ ← clip(λ + step · violation).
-
-    Of constraints with a bound they follow what lies beyond it: with w = λ / step + violation, λ is step times the
-    difference of w to the nearest point that is allowed. That is the method of multipliers (Rockafellar 1976); where
-    |violation| has a bound b, it draws λ + step · violation towards 0 by step · b.
-
-    It knows no groups and adds no noise: whoever gives ``violations`` has seen to both. They are arrays or tensors.
-    """
+    """Multipliers that follow violations: λ ← clip(λ + step · violation); beyond bounds, with w = λ / step + violation,
+    λ is step times the difference of w to the nearest point allowed: the method of multipliers (Rockafellar 1976). It
+    knows no groups and adds no noise: whoever gives ``violations``, arrays or tensors, has seen to both."""
 
     def __init__(
         self,
@@ -185,11 +180,8 @@ class OneNetwork:
         return self._priced(np.nan_to_num(h.cpu().numpy()))
 
     def _priced(self, h: Floats) -> Floats:
-        """The same scores; errors get dearer while there are more of them than the most frequent class makes.
-
-        Equal accuracy can be bought with errors for everybody. How many there are in all is no secret where groups are:
-        features and labels decide it.
-        """
+        """The same scores; errors get dearer while there are more than the most frequent class makes, as errors for
+        everybody buy equal accuracy. How many there are in all is no secret: features and labels decide it."""
         if any(self.of_errors):
             self.price = max(0.0, self.price + ERROR_STEP * (float(h[:, self.of_errors].mean()) - self.most_errors))
         return h

@@ -142,12 +142,8 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
     ) -> "LagrangianClassifier":
         """Fit under the constraint.
 
-        Parameters
-        ----------
         {rows_of_a_fair_learner}
 
-        Returns
-        -------
         {returns_self}
         """
         from skfairdp._networks import fitted_net

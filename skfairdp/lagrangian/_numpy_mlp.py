@@ -79,7 +79,7 @@ class NumpyMLP:
 
 
 class PlainRows:
-    """Gradients of some columns of numbers at each row, see ``RowGradients``; in double precision where it says so."""
+    """Gradients of some columns of numbers at each row, as ``_TorchRows`` of any module, for a perceptron in NumPy."""
 
     positions = 1
 

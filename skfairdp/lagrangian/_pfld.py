@@ -72,9 +72,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         upper=0.1)``, of some of them (``groups=["f"]``) or of all rows together (``groups="overall"``). All that is
         asked of one rate follows the same releases. Same errors are not bought with more of them than the most frequent
         class makes.
-    gamma : float or None, default=None
-        Short for ``constraints=RateParity("selection_rate", gamma)``: the largest difference between the rates of two
-        groups. Give this or ``constraints``.
+    {gamma_of_rates}
     lam_max : float, default=5.0
         Multipliers stay in [-lam_max, lam_max]. Small values trade fairness for accuracy; 0 is no constraint.
     dual_step : float, default=None
@@ -198,8 +196,6 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         {sensitive_features_private}
         {subject_of_a_group}
 
-        Returns
-        -------
         {returns_self}
         """
         from skfairdp._networks import behind, fitted_net, predict_logits, prepare_network
@@ -218,7 +214,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         watched = None if chosen is None else (chosen, self._constraints(data, data.y[chosen]))
         counted, of_counted = (slice(None), constraints) if data.subjects is None or watched is None else watched
         of_rows = {"X": data.X, "read": read, "rows": rows, "network": network, "seed": seeds[2], "chosen": chosen}
-        primal = self._primal()._on_rows(constraints, plan, **of_rows)
+        primal = self._primal()._on_rows(constraints, plan, of_rows)
 
         with self._spend(plan, data.reads) as noise:
             counts = plan.release_counts(groups[counted], of_counted.row_cells, constraints.n_cells, noise)
@@ -252,11 +248,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         self, predicted: Ints, rows: "Tensor", data: TrainingData, net: "Net", seed: int
     ) -> tuple[Comparison, float]:
         """Whether the network beats one class alone on its rows, less what networks like it lose on others; and which
-        share of the rows at most it is right about for having seen them, where that is asked for.
-
-        These are taught by some of the rows and asked about all. They are held to nothing: what constraints cost shows
-        on the rows of the network, and estimates of groups from few rows may make a network useless that is not.
-        """
+        share of the rows at most it is right about for having seen them. Those are taught by some rows, asked about
+        all, and held to nothing: estimates of groups from few rows may make a network useless that is not."""
         from skfairdp._networks import predict_logits
         from skfairdp.lagrangian._trainer import train_with_groups
 

@@ -1,16 +1,15 @@
 """What PF-LD releases of the private groups: counts, primal terms and violations, each with its sensitivity and noise.
 
-What is protected is the *group of one row*, or of all rows of a subject, of which one is asked for it; features,
-labels and the number of rows are public, and so is everything computed from them and from earlier releases,
-sensitivities included. Hence every noise scale here is the same on two neighbours, who differ in the group of one row
-that is asked.
+What is protected is the *group of one row*, or of all rows of a subject, of which one is asked for it; features, labels
+and the number of rows are public, and so is everything computed from them and from earlier releases, sensitivities
+included. Hence every noise scale here is the same on two neighbours, who differ in the group of one row that is asked.
 """
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -22,12 +21,6 @@ from skfairdp._typing import Floats, Ints
 from skfairdp._utils import BLAS, fit_softmax
 from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessConstraints
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from skfairdp._networks import Network
-
 
 _ROWS = 8_192  # looked at together
 _UP = 1 + 1e-9  # rounding in the sums of a plan or a release must not end above what is declared
@@ -49,29 +42,12 @@ class PFLDPlan:
     relation: privacy.NeighboringRelation = privacy.NeighboringRelation.REPLACE_ATTRIBUTE
     rows_of: str = ""
 
-    def __post_init__(self) -> None:
-        if self.n_groups < 2:
-            raise ValueError(f"n_groups of PFLDPlan must be at least 2. Got {self.n_groups!r} instead.")
-        if not 0 < self.sampling_probability <= 1:
-            raise ValueError(
-                f"sampling_probability of PFLDPlan must lie in (0, 1]. Got {self.sampling_probability!r} instead."
-            )
-        sigmas = (self.sigma_count, self.sigma_primal, self.sigma_dual)
-        if not all(sigma >= 0 and math.isfinite(sigma) for sigma in sigmas):
-            raise ValueError(f"The noises of PFLDPlan must be finite and at least 0. Got {sigmas!r} instead.")
-        if any(sigma == 0 for sigma in sigmas) and any(sigmas):
-            raise ValueError(f"Either all noises of PFLDPlan are 0 (no privacy) or none. Got {sigmas!r} instead.")
-
     @classmethod
     def calibrated(
         cls, *, epsilon: float, delta: float, budget_split: tuple[float, float, float] = (0.02, 0.78, 0.2), **shape: Any
     ) -> "PFLDPlan":
-        """The plan of this shape whose certified ε is at most ``epsilon``.
-
-        ``budget_split`` are the shares of counts, primal and dual releases in what the judge leaves of the squared
-        Gaussian budget μ². With Poisson sampling the first and the last are spent so, and primal releases get all that
-        is left.
-        """
+        """The plan of this shape whose certified ε is at most ``epsilon``. ``budget_split`` shares what the judge
+        leaves of μ² between counts, primal and dual; with Poisson sampling primal releases get what others leave."""
         plan, mu = cls.without_privacy(**shape), privacy.gdp_mu(epsilon, delta)
         mu = mu if plan.judge is None else math.sqrt(mu**2 - plan.judge.squared_cost)
         counts, primal, dual = (share / sum(budget_split) for share in budget_split)
@@ -229,10 +205,8 @@ def release_asked(
 
 
 def _exactly_summable(values: Floats) -> Floats:
-    """Public values, in their place, as multiples of a public power of two: any sum of rows is exact in any order.
-
-    Every partial sum is then a multiple of that power, below 2^53 times it. What a row moves follows from the rounded.
-    """
+    """Public values, in their place, as multiples of a public power of two, below 2^53 times it with all sums of them,
+    which are exact in any order. What a row moves follows from the rounded."""
     largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
     if largest == 0 or not math.isfinite(largest):
         return values
@@ -255,12 +229,9 @@ _MOST_STEPS = 100
 
 
 class PublicFeatures:
-    """Orthonormal public features of some rows, and of others in the same way.
-
-    First come indicators of the classes, then X and X by class, then random tanh features of X and y, each block made
-    orthogonal to those before it. A row's squared length is its leverage; rows of more than four times the average are
-    scaled down to that (in the features and so in the moments, an estimating equation as valid as before).
-    """
+    """Orthonormal public features of some rows, and of others in the same way: indicators of the classes, X and X by
+    class, random tanh features, each block orthogonal to those before. Rows of more than four times the average
+    leverage are scaled down to that, in the moments too: an estimating equation as valid as before."""
 
     @BLAS.wrap(limits=1)
     def __init__(
@@ -341,11 +312,9 @@ class PublicFeatures:
 def group_coefficients(
     features: Floats, weights: Floats, n_free: int, groups: Ints, plan: PFLDPlan, source: privacy.NoiseSource
 ) -> Floats:
-    """Release the moments and return what a linear model of the groups makes of them, shape (n_groups, n_features).
-
-    The coefficients solve the logistic regression's moment equations, with a ridge penalty on all but the first
-    ``n_free``: the ratio of noise to signal, of which the released moments themselves show how large it is.
-    """
+    """Release the moments and return what a linear model of the groups makes of them, (n_groups, n_features): the
+    solution of the logistic regression's equations, with a ridge penalty on all but the first ``n_free``, the ratio of
+    noise to signal, of which the released moments themselves show how large it is."""
     m, p = plan.n_groups, features.shape[1]
     n_free = min(n_free, p)  # of one row there is one feature
     sent = features * weights[:, None]
@@ -376,11 +345,8 @@ def _probabilities(features: Floats, coefficients: Floats) -> Floats:
 
 
 def _fit(weights: Floats, features: Floats, moments: Floats, ridge: Floats, start: Floats, noise: float) -> Floats:
-    """Solve ``Σ weight · φ · probability + ridge · β = moments``, the zero slope of a convex function.
-
-    The features are orthonormal, so that its curvature is much the same in all directions and L-BFGS needs few steps.
-    It stops where the equations hold within a hundredth of the noise in the moments: what is left says nothing.
-    """
+    """Solve ``Σ weight · φ · probability + ridge · β = moments``, the zero slope of a convex function, of much the same
+    curvature in all directions. L-BFGS stops within a hundredth of the noise: what is left says nothing."""
     options: dict[str, Any] = {"weights": weights, "maxiter": _MOST_STEPS, "gtol": noise / 100}
     if len(moments) > 2:
         return fit_softmax(features, moments.T, ridge[:, None], start=start.T, **options).T
@@ -437,19 +403,10 @@ class GroupModel(BaseEstimator):
         rng = np.random.default_rng([seed, 1])
         return np.sort(rng.choice(n_rows, self.MOST_ROWS, replace=False, shuffle=False))
 
-    def _on_rows(
-        self,
-        constraints: FairnessConstraints,
-        plan: PFLDPlan,
-        *,
-        X: Floats,
-        read: "Tensor",
-        seed: int,
-        chosen: Ints | None,
-        **_: Any,
-    ) -> PrimalRelease:
+    def _on_rows(self, constraints: FairnessConstraints, plan: PFLDPlan, of: Mapping[str, Any]) -> PrimalRelease:
         if not plan.is_private:
             return lambda groups, noise: {"membership": np.eye(plan.n_groups)[groups]}
+        X, read, seed, chosen = (of[name] for name in ("X", "read", "seed", "chosen"))
         y, n_classes = constraints.y, constraints.n_classes
         which = chosen if len(X) == len(read) else None  # of rows that are not in memory X has these alone
         described = PublicFeatures(X, y if chosen is None else y[chosen], n_classes, self.n_features, seed, which)
@@ -514,22 +471,13 @@ class NoisyGradients(BaseEstimator):
     def _chosen(self, n_rows: int, seed: int) -> Ints | None:
         return None
 
-    def _on_rows(
-        self,
-        constraints: FairnessConstraints,
-        plan: PFLDPlan,
-        *,
-        rows: "Tensor",
-        network: "Network",
-        chosen: Ints | None,
-        **_: Any,
-    ) -> PrimalRelease:
+    def _on_rows(self, constraints: FairnessConstraints, plan: PFLDPlan, of: Mapping[str, Any]) -> PrimalRelease:
         def release(groups: Ints, noise: privacy.NoiseSource) -> dict[str, Any]:
             from skfairdp.lagrangian._constraint_gradient import ConstraintGradient
 
             gradient = ConstraintGradient.of(
-                network, rows, groups, constraints, plan, noise,
-                clip=self.max_grad_norm, n_components=self.n_components, asked=chosen,
+                of["network"], of["rows"], groups, constraints, plan, noise,
+                clip=self.max_grad_norm, n_components=self.n_components, asked=of["chosen"],
             )  # fmt: skip
             return {"gradient": gradient}
 

@@ -93,11 +93,9 @@ class StackedParity:
         return torch.from_numpy(by_segment).to(violations)
 
     def row_weights(self, multipliers: Tensor) -> Tensor:
-        """Weight of each row's h in the loss of its network, (n_rows, n_constraints).
-
-        Centred in its cell, for multipliers ask for less than the others have; but where a rate itself has a bound. One
-        of all rows has one multiplier, and all rows of the cell the same weight.
-        """
+        """Weight of each row's h in the loss of its network, (n_rows, n_constraints); centred in its cell, for
+        multipliers ask for less than the others have, but where a rate itself has a bound. One of all rows has one
+        multiplier."""
         per_row = torch.empty(self.index.shape, dtype=torch.float64, device=self.index.device)
         weights = multipliers / self.group_sizes
         rows = self.rows_of[self.network].to(torch.float64)

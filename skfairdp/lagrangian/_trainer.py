@@ -125,11 +125,8 @@ def train_stacked_lagrangian(
     device: Device = "cpu",
     verbose: int = 0,
 ) -> tuple[list[Tensor], Floats | None]:
-    """Train one network per entry of ``sizes`` under its own constraints, all in one tensor program.
-
-    As in :func:`train_stacked`, no operation mixes two networks and all shapes and schedules depend on public sizes
-    only: a network comes out the same, bit for bit, whatever rows the others hold. Nothing here adds noise.
-    """
+    """Train one network per entry of ``sizes`` under its own constraints, all in one tensor program, no operation of
+    which mixes two: a network is the same, bit for bit, whatever rows the others hold. No noise is added here."""
     result = [p.clone().to(device) for p in (net.initial(seeds) if start is None else start)]
     ascent = None
     if parity is not None:

@@ -124,8 +124,6 @@ def equalized_odds_disparity(
 
     For two classes this is the larger of the differences in true and in false positive rates.
 
-    Parameters
-    ----------
     {true_and_predicted, as_for_demographic_disparity}
 
     Returns
@@ -161,8 +159,6 @@ def accuracy_disparity(
 ) -> float:
     """Return the largest difference in accuracy between two groups over the answered rows.
 
-    Parameters
-    ----------
     {true_and_predicted, as_for_demographic_disparity}
 
     Returns
@@ -207,6 +203,7 @@ def _largest_difference(hit: Array, codes: Ints, cells: Ints, kept: Bools, n_gro
     return max(float(np.ptp(rates)) if len(rates) else 0.0 for rates in compared)
 
 
+@shared_docs
 def wasserstein_disparity(
     y_true: MaybeArray, y_score: ArrayLike, *, sensitive_features: Any, groups: MaybeValues = None
 ) -> float:
@@ -217,24 +214,17 @@ def wasserstein_disparity(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_rows,) or None
-        Not read; there so that the signature is that of every metric.
+    {labels_not_read}
     y_score : array-like of shape (n_rows,)
         Scores, such as probabilities of the positive class.
-    sensitive_features : array-like of shape (n_rows,), Series or DataFrame
-        Group of each row; the columns of a DataFrame form intersections.
-    groups : sequence or None, default=None
-        The possible groups; None takes those that occur. A row outside them is an error.
+    {groups_of_scores}
 
     Returns
     -------
     float
         At least 0, in units of the score; 0 with a ``FairnessWarning`` where fewer than two groups have rows.
 
-    Raises
-    ------
-    ValueError
-        Scores that are no finite numbers, lengths that differ, groups that are missing or not in ``groups``.
+    {raises_of_scores}
 
     Examples
     --------
@@ -246,6 +236,7 @@ def wasserstein_disparity(
     return float(max((wasserstein_distance(a, b) for a, b in combinations(of_groups, 2)), default=0.0))
 
 
+@shared_docs
 def ks_disparity(
     y_true: MaybeArray, y_score: ArrayLike, *, sensitive_features: Any, groups: MaybeValues = None
 ) -> float:
@@ -256,24 +247,17 @@ def ks_disparity(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_rows,) or None
-        Not read; there so that the signature is that of every metric.
+    {labels_not_read}
     y_score : array-like of shape (n_rows,)
         Predicted amounts, or scores.
-    sensitive_features : array-like of shape (n_rows,), Series or DataFrame
-        Group of each row; the columns of a DataFrame form intersections.
-    groups : sequence or None, default=None
-        The possible groups; None takes those that occur. A row outside them is an error.
+    {groups_of_scores}
 
     Returns
     -------
     float
         In [0, 1]; 0 with a ``FairnessWarning`` where fewer than two groups have rows.
 
-    Raises
-    ------
-    ValueError
-        Scores that are no finite numbers, lengths that differ, groups that are missing or not in ``groups``.
+    {raises_of_scores}
 
     Examples
     --------

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from skfairdp import metrics
 from skfairdp._judge import KSJudgement
 from skfairdp._row_wise import row_wise_amounts
-from skfairdp.model_selection._scores import Objective, RowScores
-from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
+from skfairdp.model_selection._scores import Objective, PaidTable, RowScores
+from skfairdp.privacy import NeighboringRelation, NoiseSource
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -74,10 +74,8 @@ class ReleasedAmounts:
 
     @cached_property
     def gaps(self) -> tuple[float, float]:
-        """The largest Kolmogorov-Smirnov distance of two groups that are seen, and what bounds it; NaN without two.
-
-        It is not known either where half of the rows of all groups are in one cell.
-        """
+        """The largest Kolmogorov-Smirnov distance of two groups that are seen, and what bounds it; NaN without two, and
+        where half of the rows of all groups are in one cell."""
         shown = self.counts[self.seen]
         if len(shown) < 2:
             return math.nan, math.nan
@@ -97,37 +95,18 @@ def _half_width(total: float, noise: float, largest: float, n_rows: float) -> fl
 
 
 @dataclass(frozen=True)
-class AmountTable:
+class AmountTable(PaidTable):
     """Releases how predicted amounts of private rows turned out, one vector of noisy sums.
-
     By distances d in [-1, 1] of each amount from a released middle, each row adds its squared error, in [0, 1], d² and
     d / 2, and counts in one cell of its group by its prediction (of counts the rate, and errors are those of the rate
-    times the exposure of the row, which is the row's own). So a record that comes or goes moves these sums by 1,
-    1, 1/2 and one cell. One in the place of another moves the first by 1 and two cells; the other two, of d and e
-    with s = |d - e| and |d + e| ≤ 2 - s, by a square of s²((2 - s)² + 1/4), which is largest at s = (6 - √2) / 4.
-    """
-
-    groups: NDArray[Any]
-    epsilon: float
-    delta: float
-    relation: NeighboringRelation
+    times the exposure of the row, which is the row's own). So a record that comes or goes moves these sums by 1, 1, 1/2
+    and one cell. One in the place of another moves the first by 1 and two cells; the other two, of d and e with s = |d
+    - e| and |d + e| ≤ 2 - s, by a square of s²((2 - s)² + 1/4), which is largest at s = (6 - √2) / 4."""
 
     @property
-    def mechanism(self) -> GaussianMechanism:
-        """Noise and event of one vector."""
+    def sensitivity(self) -> float:
         comes_or_goes = self.relation is NeighboringRelation.ADD_OR_REMOVE_ONE
-        sensitivity = math.sqrt(2.25 + COUNTED**2 if comes_or_goes else 1 + MOVED + 2 * COUNTED**2)
-        sigma = sensitivity / gdp_mu(self.epsilon, self.delta) * (1 + 1e-9)
-        return GaussianMechanism(sigma, sensitivity=sensitivity, relation=self.relation)
-
-    @property
-    def event(self) -> DpEvent:
-        """One vector."""
-        return self.mechanism.event
-
-    def public_size(self, n_rows: int) -> int | None:
-        """The number of rows, or None where it is nothing public: there records come and go."""
-        return None if self.relation is NeighboringRelation.ADD_OR_REMOVE_ONE else n_rows
+        return math.sqrt(2.25 + COUNTED**2 if comes_or_goes else 1 + MOVED + 2 * COUNTED**2)
 
     def made_up(self, with_groups: bool) -> ReleasedAmounts:
         """A table of no rows: to try on it what will be read from a released one."""

@@ -26,11 +26,8 @@ from skfairdp.schema import RawTable
 
 
 def planned_entry(model: Any, ledger: str, X: Any, y: Any, arguments: Mapping[str, Any]) -> LedgerEntry | None:
-    """The entry that a fit would put on record, or None where it puts none.
-
-    A private estimator says what it plans. A Pipeline fits the steps before it, and a post-processor of ours hands the
-    question on. A meta-estimator that is not ours is fitted, up to the point where the fit inside of it would spend.
-    """
+    """The entry that a fit would put on record, None where it puts none. Whoever is no estimator, Pipeline or
+    post-processor of ours is fitted, up to the point where the fit inside of it would spend."""
     if hasattr(model, "_planned_entry"):
         return model._planned_entry(X, y, **arguments)
     if isinstance(model, Pipeline):
@@ -93,10 +90,8 @@ Part = NDArray[np.int64] | SubjectRows | RowSource
 
 @dataclass(frozen=True)
 class Rows:
-    """The arguments of ``fit``, to be handed on whole or in part. Private.
-
-    Of rows that are read in chunks X is what reads them, and ``y`` is None: their parts are sources as well.
-    """
+    """The arguments of ``fit``, to be handed on whole or in part. Private. Of rows that are read in chunks X is what
+    reads them, and ``y`` is None: their parts are sources as well."""
 
     X: Any
     y: Any
@@ -143,10 +138,8 @@ class Rows:
 
 
 class Candidate:
-    """An estimator whose fits are planned, paid for by the search, and made without a ledger of their own.
-
-    All of them get the same public randomness, so that teachers can be shared and candidates compared.
-    """
+    """An estimator whose fits are planned, paid for by the search, and made without a ledger of their own. All get the
+    same public randomness, so that teachers can be shared and candidates compared."""
 
     def __init__(self, estimator: Any, *, owner: str, seed: int, quiet: bool = False) -> None:
         estimator = clone(estimator)
@@ -260,11 +253,8 @@ class Candidate:
         return model.set_params(**{self.name: None if ledger_in_use() is None else UNCHARGED})
 
     def chosen(self, fitted: Any, spent: PrivacySpent) -> Any:
-        """The winner of a search, which would not be this one without it: it states what the search has cost.
-
-        Whatever states the guarantee of this fit states that of the search instead; what was fitted before, and is only
-        part of the winner, keeps its own. Fitted again, all of it charges the ledger that the estimator was given.
-        """
+        """The winner, which states what the search has cost: without it, it would not be this one. What was fitted
+        before and is only part of it keeps its own. Fitted again, all of it charges the ledger that was given."""
         inner = self.private_part(fitted)
         release = inner.privacy_.own.release if hasattr(inner, "privacy_") else None
         inner.privacy_ = spent

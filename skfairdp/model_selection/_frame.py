@@ -47,11 +47,8 @@ def utility_in(frame: pd.DataFrame | Mapping[str, Any]) -> str:
 
 
 def mark_non_dominated(frame: pd.DataFrame, references: Sequence[Mapping[str, Any]] = ()) -> pd.Series:
-    """Non-dominated among rows of one data set and one guarantee: unlike ε are never compared.
-
-    What is known of no row does not count. A row without a figure that others have is not said to be unbeaten. The
-    class that ``references`` have for everybody costs no ε, and beats what is less accurate.
-    """
+    """Non-dominated among rows of one data set and one guarantee: unlike ε are never compared, nor what is known of no
+    row. The class that ``references`` have for everybody costs no ε, and beats what is less accurate."""
     marks, utility = pd.Series(False, index=frame.index), utility_in(frame)
     for (dataset, *_), part in frame.groupby(["dataset", "protects", "neighboring_relation"], sort=False):
         known = [name for name in _MINIMIZE if name in part and part[name].notna().any()]
@@ -211,10 +208,8 @@ _ALWAYS = ("epsilon", "delta", "gamma")
 
 
 class Totals:
-    """Counts what the fits of one call spend: by their ledgers, by ``privacy_`` where those say nothing.
-
-    Whatever was charged stays in the total. A fit that tried, failed and tried again has spent twice.
-    """
+    """Counts what the fits of one call spend: by their ledgers, by ``privacy_`` where those say nothing. Whatever was
+    charged stays in the total: a fit that tried, failed and tried again has spent twice."""
 
     def __init__(self) -> None:
         self._ledgers: dict[int, tuple[PrivacyLedger, int]] = {}
@@ -236,10 +231,8 @@ class Totals:
         self._fits.append((spent, charged))
 
     def guarantees(self, delta: float) -> list[dict[str, Any]]:
-        """Compose what was spent, one total for each kind of guarantee: unlike ones are never added.
-
-        What fits for records tell of the attribute is part of the total for attributes.
-        """
+        """Compose what was spent, one total for each kind of guarantee: unlike ones are never added. What fits for
+        records tell of the attribute is part of the total for attributes."""
         given = [entry for ledger, before in self._ledgers.values() for entry in ledger.entries[before:]]
         own = [entry for _, charged in self._fits for entry in charged or ()]
         kinds = dict.fromkeys([*(_kind(spent) for spent, _ in self._fits), *map(_kind, own), *map(_kind, given)])
@@ -277,10 +270,8 @@ class Totals:
 
 
 def counting_ledger(estimator: Any) -> PrivacyLedger | None:
-    """Give an estimator without a ledger one that counts, where the fit is made; None where it has one, or none helps.
-
-    Seeded noise and a ledger exclude each other: nothing private is left to count.
-    """
+    """Give an estimator without a ledger one that counts; None where it has one, or none helps: of seeded noise there
+    is nothing private left to count."""
     params = estimator.get_params(deep=False)
     unaware = "ledger" not in params or params.get("noise_seed") is not None
     if unaware or privacy.ledger_in_use(params["ledger"]) is not None:

@@ -43,13 +43,12 @@ def frontier(
 ) -> pd.DataFrame:
     """Measure accuracy, fairness gap and coverage over privacy budgets and fairness constraints.
 
-    The guarantee: every row carries the certified ε of the one release behind it, and publishing the *whole
-    table of models* costs ``frame.attrs["epsilon_total"]``, the composition of all releases. For each
-    estimator and each ε there is one private fit; all γ, with and without IDP3, are post-processing of its
-    released votes and cost nothing more. An estimator that is held to parity by a weight λ is swept over ``lams``
-    instead: from the released votes where a :class:`~skfairdp.pate.ParityPenaltyStudent` learns behind no gate, at no
-    further cost, and by one private fit
-    for each λ with :class:`~skfairdp.gradient.FairDPSGDClassifier`.
+    The guarantee: every row carries the certified ε of the one release behind it, and publishing the *whole table of
+    models* costs ``frame.attrs["epsilon_total"]``, the composition of all releases. For each estimator and each ε there
+    is one private fit; all γ, with and without IDP3, are post-processing of its released votes and cost nothing more.
+    An estimator that is held to parity by a weight λ is swept over ``lams`` instead: from the released votes where a
+    :class:`~skfairdp.pate.ParityPenaltyStudent` learns behind no gate, at no further cost, and by one private fit for
+    each λ with :class:`~skfairdp.gradient.FairDPSGDClassifier`.
 
     Accuracy, gap and coverage are measured on the test rows, without noise. No ε covers the test rows: they
     have to be public, or the figures are for your eyes only.
@@ -97,32 +96,28 @@ def frontier(
     verbose : int, default=0
         Above 0: a progress bar on standard error.
     random_state : int, RandomState, Generator or None, default=None
-        For public randomness only (partition, initialisation); the noise stays secret, so tables differ run
-        by run.
+        For public randomness only (partition, initialisation); the noise stays secret, so tables differ run by run.
 
     Returns
     -------
     DataFrame
-        One row per point, with columns ``dataset``, ``estimator``, ``epsilon`` (certified), ``delta``,
-        ``protects``, ``neighboring_relation``, ``gamma`` (what the answers are held to; NaN: nothing),
-        ``student_gamma`` (what the student was held to), ``lam`` (NaN where γ was swept), ``idp3``, ``disparity``
-        (demographic, each group against all others, over the answered rows), ``accuracy`` (of the answered rows),
-        ``coverage`` (share of answered rows), ``non_dominated`` (in ε, gap, accuracy and coverage, among rows with the
-        same guarantee and the majority class, which costs no ε), ``params`` and ``gap_bound``, which the
-        difference between any two groups exceeds in the population with a chance of 5 % only, if the test rows are
-        independent draws that no model has seen (NaN where answers are refused).
-        ``attrs["guarantees"]`` has one record for each kind of guarantee: ``protects``,
+        One row per point, with columns ``dataset``, ``estimator``, ``epsilon`` (certified), ``delta``, ``protects``,
+        ``neighboring_relation``, ``gamma`` (what the answers are held to; NaN: nothing), ``student_gamma`` (what the
+        student was held to), ``lam`` (NaN where γ was swept), ``idp3``, ``disparity`` (demographic, each group against
+        all others, over the answered rows), ``accuracy`` (of the answered rows), ``coverage`` (share of answered rows),
+        ``non_dominated`` (in ε, gap, accuracy and coverage, among rows with the same guarantee and the majority class,
+        which costs no ε), ``params`` and ``gap_bound``, which the difference between any two groups exceeds in the
+        population with a chance of 5 % only, if the test rows are independent draws that no model has seen (NaN where
+        answers are refused). ``attrs["guarantees"]`` has one record for each kind of guarantee: ``protects``,
         ``neighboring_relation``, ``delta``, ``epsilon_total``, ``n_fits``, and ``rows_of`` where a column names the
-        subjects that are protected; the total for attributes is of all fits, as
-        those for records have seen the attribute. Where there is one kind only,
-        ``attrs`` has these five as well. ``attrs["references"]`` has accuracy and gap of marks to compare with: the
-        majority class of the test rows, and ``reference``.
+        subjects that are protected; the total for attributes is of all fits, as those for records have seen the
+        attribute. Where there is one kind only, ``attrs`` has these five as well. ``attrs["references"]`` has accuracy
+        and gap of marks to compare with: the majority class of the test rows, and ``reference``.
 
     Raises
     ------
     ValueError
-        A parameter out of range, lengths that do not match, or an estimator that cannot be swept; before any
-        fit.
+        A parameter out of range, lengths that do not match, or an estimator that cannot be swept; before any fit.
     BudgetExceededError
         A ledger given with estimators has no room for all of their releases; it is asked before the first. Without
         one, a private ledger with no ceiling counts.

@@ -41,10 +41,8 @@ class _Figures(ABC):
 
 
 class LabelFigures(_Figures):
-    """Noisy tables of group, class and prediction.
-
-    A replaced record leaves one cell of each table and enters another: a table moves by √2.
-    """
+    """Noisy tables of group, class and prediction. A replaced record leaves one cell of each table and enters another:
+    a table moves by √2."""
 
     utility: ClassVar[str] = "accuracy"
 
@@ -64,11 +62,8 @@ class LabelFigures(_Figures):
     def release(
         self, model: Any, rows: pd.DataFrame, truth: tuple[Ints, Array], noise: NoiseSource
     ) -> dict[str, float]:
-        """Accuracy and gap, from one noisy table. Groups that the noise hides are left out of the gap.
-
-        A label that the schema does not list is one that no model gets right, and a share is one of all rows, whose
-        number is public: so neither is flattered by what the schema, or the noise, hides.
-        """
+        """Accuracy and gap, from one noisy table, without groups that the noise hides. What flatters neither: a label
+        that is not listed counts as wrong, and a share is one of all rows, whose number is public."""
         groups, labels = truth
         place = {value: j for j, value in enumerate(self.schema.classes or ())}
         answers = row_wise_predictions(model, rows, None, places=np.arange(len(rows)))
@@ -92,11 +87,8 @@ class LabelFigures(_Figures):
         return {**said, **known, "groups_seen": int(seen.sum())}
 
     def baseline(self, rows: list[dict[str, Any]], n_rows: int) -> float:
-        """The share of the majority class, by all tables together; so much are models with one answer right on.
-
-        Every table counts the same classes. Such a model has no better figure in its own table, and no gap, whatever
-        that table says.
-        """
+        """The share of the majority class, by all tables together; so much are models with one answer right on, which
+        have no better figure in their own table, and no gap, whatever that says."""
         shares = np.clip(np.mean([row["of_classes"] for row in rows], axis=0), 0.0, 1.0)
         n_cells = (len(self.schema.group_values or ()) + 1) * len(shares) / len(rows)
         for row in rows:

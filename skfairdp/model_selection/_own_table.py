@@ -312,13 +312,9 @@ def _within(
     method: str, asked: "_Release", paid: Sequence[PrivacySpent],
     planned: Callable[[str, "_Release"], DpEvent] | None = None,
 ) -> "_Release":  # fmt: skip
-    """The release that costs, together with what the schema has cost, what was asked for, and not more.
-
-    Events add up to less than their ε do: of Gaussians, squares of μ add up. So what is left after a schema of a fifth
-    of ε is nearly all of ε. That is a first guess; for every guess the accountant is asked what schema and release cost
-    together, and only what it finds to be within ε is ever released. A release of few rows has a pure ε in it, of which
-    squares do not add up: where they lead nowhere, the next guess is half way.
-    """
+    """The release that costs, together with the schema, what was asked for and not more. Of Gaussians squares of μ add
+    up: that is a first guess, and only what the accountant finds to be within ε is released. Few rows have a pure ε, of
+    which squares do not add up: there the next guess is half way."""
     if not paid:
         return asked
     planned = planned or _planned
@@ -381,12 +377,8 @@ def _of_tables(release: "_Release", epsilon: float) -> DpEvent:
 
 
 def _mu_of_figures(releases: Releases, models: DpEvent, paid: Sequence[DpEvent], delta: float) -> float:
-    """What the figures of all models may cost: as much as the models do together.
-
-    A record is in one part only. So what models learn and what they are measured on do not add up, and exacter figures
-    are had for nothing until they cost, beside the schema, what the models cost. Where noise is Gaussian through and
-    through, that is the sum of squares; by other curves the accountant says it.
-    """
+    """What the figures of all models may cost: as a record is in one part only, exacter figures are free until they
+    cost, beside the schema, what the models do. Of Gaussians the sum of squares; else the accountant says it."""
     mu = math.sqrt(sum(gdp_mu(release.epsilon, release.delta) ** 2 for _, release in releases))
     most = epsilon_of(compose(*paid, models), delta)
     while epsilon_of(compose(*paid, privacy.GaussianDpEvent(1 / mu)), delta) > most:
@@ -434,9 +426,8 @@ class _ToFind:
 
 
 def _of_every_row(schema: Schema) -> Schema:
-    """The schema by which no row is refused in this run, as this would say of it what nobody paid for: labels and
-    groups that are not found, so few that noise hides them, count as the first that was. Missing ones are refused.
-    """
+    """The schema by which no row is refused, as this would say of it what nobody paid for: labels and groups so rare
+    that noise hides them count as the first that was found. Missing ones are refused."""
     roles = {name: schema.columns[name] for name in (schema.label, *schema.groups) if name is not None}
     lists = {name: one for name, one in roles.items() if isinstance(one, Category) and one.privacy_ is not None}
     total = {name: replace(one, others=one.values[0]) for name, one in lists.items() if one.others is None}
@@ -746,8 +737,7 @@ def _n_points(method: str, bounds: Sequence[float | None], schema: Schema) -> in
 
 def _learners(gaps: Sequence[float | None], n_classes: int) -> dict[float | None, tuple[Any, str]]:
     """One learner for each bound on the gap, and how it is written, as a constraint of fairlearn does not show its
-    bound. Fairlearn's reductions know two classes, and bound each group's rate against the rate of all: half of the
-    gap between two groups."""
+    bound. Those reductions know two classes, and bound a group's rate against that of all: half of the gap of two."""
     plain, said = LogisticRegression(max_iter=1000), "LogisticRegression(max_iter=1000)"
     found: dict[float | None, tuple[Any, str]] = {None: (plain, said)}
     for gap in [gap for gap in gaps if gap is not None] if n_classes == 2 else []:

@@ -72,10 +72,8 @@ def reserve_for(reserve: DpEvent, group: CandidateGroup, data: SearchData) -> Dp
 
 
 def plan_groups(data: SearchData, error_score: Any, *, refits: bool) -> GroupsPlan:
-    """Plan the fits of every candidate.
-
-    What keeps a candidate from it shows here, before the charge, and costs nothing.
-    """
+    """Plan the fits of every candidate. What keeps a candidate from it shows here, before the charge, and costs
+    nothing."""
     planned: list[CandidateGroup] = []
     failed: dict[int, Exception] = {}
     for members, teachers, free in _grouped(data.candidate, data.grid):
@@ -149,10 +147,8 @@ def _among(name: str, names: frozenset[str]) -> bool:
 def score_fold(
     data: SearchData, work: list[tuple[CandidateGroup, float]], fold: int, noise_seed: int | None
 ) -> tuple[dict[int, dict[str, float]], dict[int, Told], bool]:
-    """Scores of every candidate on one fold; without folds the fitted candidates as well; and whether a fit failed.
-
-    Only noisy tables and what follows from them leave a fold. A failure ends the search, once all of it is charged.
-    """
+    """Scores of every candidate on one fold; without folds the fitted candidates as well; and whether a fit failed,
+    which ends the search once all is charged. Only noisy tables and what follows from them leave a fold."""
     train, test = data.splits[fold] if data.splits else (None, None)
     options = data.fold_options if data.splits else {}
     shares = data.rows.y is not None and data.candidate.has("memory") and data.candidate.parameter("memory") is None

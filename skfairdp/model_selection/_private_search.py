@@ -46,11 +46,8 @@ class Trials:
         return privacy.compose(self.data.cost(parts, n_scores), *(wholes if self.refits else ()))
 
     def make(self, index: int, noise: privacy.NoiseSource) -> tuple[tuple[float, float], tuple[int, Told, float]]:
-        """One trial: its rank, and what comes out if it wins.
-
-        A fit that fails wins, and the search ends without anything: had it lost, a record that makes fits fail would
-        choose among the others. That it won is the outcome of this trial, and as such paid for.
-        """
+        """One trial: its rank, and what comes out if it wins. A fit that fails wins and ends the search, which is paid
+        for: had it lost, a record that makes fits fail would choose among the others."""
         try:
             made, values = self._fitted_and_scored(index, noise)
         except UnplannedReleaseError:

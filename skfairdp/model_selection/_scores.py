@@ -40,9 +40,7 @@ _BUILT_IN = {**_OF_CLASSES, **_OF_AMOUNTS}
 @dataclass(frozen=True)
 class Answers:
     """Rows to measure on: true labels, predictions, which of them are refusals, and groups where there are any.
-
-    ``classes`` is None where labels are amounts.
-    """
+    ``classes`` is None where labels are amounts."""
 
     y_true: NDArray[Any]
     y_pred: NDArray[Any]
@@ -62,11 +60,8 @@ class Objective:
     scorer: str = ""
 
     def measure(self, answers: Answers, epsilon: float, fitted: Any = None, X: Any = None) -> float:
-        """The value on these rows; NaN where they do not determine it.
-
-        ``fitted`` and ``X`` are given where the rows are public: a scorer then sees the estimator itself. Elsewhere it
-        sees one that answers what was released.
-        """
+        """The value on these rows; NaN where they do not determine it. Where the rows are public a scorer sees the
+        estimator and X; elsewhere one that answers what was released."""
         if self.name == "epsilon" and self.kind == "built in":
             return epsilon
         kept = answers.answered
@@ -202,10 +197,8 @@ BASELINE = "baseline"
 
 @dataclass(frozen=True)
 class PublicScores:
-    """Scores on public rows with public labels: exact, and free.
-
-    What goes wrong here goes wrong with a released model on public rows: ``raises`` shows it, else the scores are NaN.
-    """
+    """Scores on public rows with public labels: exact, and free. What goes wrong goes wrong with a released model on
+    public rows: ``raises`` shows it, else the scores are NaN."""
 
     rows: PublicData
     groups: NDArray[Any] | None
@@ -339,17 +332,13 @@ class PrivateScores(RowScores):
 
 @dataclass(frozen=True)
 class ChunkScores(PaidScores):
-    """Scores on rows that are read in chunks: tables of chunks are added up, and noise is added once, to their sum.
+    """Scores on rows that are read in chunks: integer tables of chunks are added up, and noise once to their sum.
 
-    **One record, one cell of one table.** Which fold a record is in follows its public key
-    (:class:`~skfairdp._rows._keyed.FoldRule`), its label, group and prediction its own cells and the fitted model, read
-    by the schema alone. So the sum over all chunks of a test part is that over its rows: integers, whatever the order
-    and the size of chunks, which may follow values. A replaced record moves one row from a cell to another in the table
-    of its own fold, and changes nothing in any other: sensitivity √2, as in memory.
-
-    **One subject, one cell of one table**, where subjects are ``listed``. All rows of one are in the fold of its id and
-    one of them is counted, by its id and its own rows (:func:`~skfairdp._teachers.counted_once`), at its place in the
-    list. So one with other rows, more, fewer or none, moves at most one from a cell to another: √2 as well.
+    **One record, one cell of one table.** Its fold follows its public key (:class:`~skfairdp._rows._keyed.FoldRule`),
+    its cell its own cells and the fitted model, read by the schema alone. So a replaced record moves one row from a
+    cell to another in the table of its own fold: sensitivity √2, as in memory. **One subject, one cell of one table**,
+    where subjects are ``listed``: all rows of one are in the fold of its id, and one of them is counted, by its id and
+    its own rows (:func:`~skfairdp._teachers.counted_once`), at its place in the list.
     """
 
     schema: Schema
@@ -387,28 +376,24 @@ def _of_one_answer(answers: Any) -> float:
 
 
 @dataclass(frozen=True)
-class ScoreTable:
-    """Releases how predictions on private rows turned out.
+class PaidTable(ABC):
+    """What a score of private rows is read from: one noisy table, paid for at ``epsilon`` and ``delta``."""
 
-    Each row is one cell of the table: its group, its label, and its prediction or refusal. A replaced record, or a
-    changed group, moves one row from a cell to another (sensitivity √2); a record that comes or goes changes one cell
-    (1). All metrics are post-processing of the noisy table.
-    """
-
-    classes: NDArray[Any]
     groups: NDArray[Any]
     epsilon: float
     delta: float
     relation: NeighboringRelation
-    refusals: bool = True
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """How far a table moves with one record."""
 
     @property
     def mechanism(self) -> GaussianMechanism:
-        """Noise and event of one table."""
-        sensitivity = 1.0 if self.relation is NeighboringRelation.ADD_OR_REMOVE_ONE else math.sqrt(2.0)
-        # A hair more noise than the budget asks for, so that rounding cannot end above it.
-        sigma = sensitivity / gdp_mu(self.epsilon, self.delta) * (1 + 1e-9)
-        return GaussianMechanism(sigma, sensitivity=sensitivity, relation=self.relation)
+        """Noise and event of one table: a hair more noise than the budget asks for, as rounding must not end above."""
+        sigma = self.sensitivity / gdp_mu(self.epsilon, self.delta) * (1 + 1e-9)
+        return GaussianMechanism(sigma, sensitivity=self.sensitivity, relation=self.relation)
 
     @property
     def event(self) -> DpEvent:
@@ -418,6 +403,20 @@ class ScoreTable:
     def public_size(self, n_rows: int) -> int | None:
         """The number of rows, or None where it is nothing public: there records come and go."""
         return None if self.relation is NeighboringRelation.ADD_OR_REMOVE_ONE else n_rows
+
+
+@dataclass(frozen=True)
+class ScoreTable(PaidTable):
+    """Releases how predictions on private rows turned out. Each row is one cell of the table: its group, its label, and
+    its prediction or refusal. A replaced record, or a changed group, moves one row from a cell to another (sensitivity
+    √2); a record that comes or goes changes one cell (1). All metrics are post-processing of the noisy table."""
+
+    classes: NDArray[Any]
+    refusals: bool = True
+
+    @property
+    def sensitivity(self) -> float:
+        return 1.0 if self.relation is NeighboringRelation.ADD_OR_REMOVE_ONE else math.sqrt(2.0)
 
     def counts(self, label_codes: Codes, group_codes: Codes | None, y_pred: NDArray[Any]) -> Codes:
         """The exact table."""

@@ -31,12 +31,8 @@ _FARTHEST = math.log(1e6)  # times less, or more, than the given ε of a fit
 
 
 def divided(data: SearchData, total: float | None, plan: Callable[[SearchData], Any]) -> tuple[SearchData, Any]:
-    """The search whose fits and scores cost ``total`` altogether, and its plan; as given, where there is no total.
-
-    One factor scales the ε of the fits and that of the scores: a winner is refitted at the ε at which it was scored,
-    and the user says in which proportion fits and scores share. What the whole costs at a factor is asked of the
-    accountant, with all that was paid for before (a schema), so that nothing is left over.
-    """
+    """The search whose fits and scores cost ``total`` altogether, and its plan. One factor scales the ε of both: a
+    winner is refitted at the ε at which it was scored. The accountant is asked, with all that was paid for before."""
     if total is None:
         return data, plan(data)
     name = f"{data.candidate.prefix}epsilon"
@@ -210,8 +206,6 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
             Private: how long or how much a count was taken of, for an estimator whose ``fit`` takes it. Folds cut it as
             y, and scores compare counts with the rate times it. Not with ``validation``.
 
-        Returns
-        -------
         {returns_self}
         """
         self._validate_params()

@@ -34,8 +34,7 @@ Scored = tuple[NDArray[Any], NDArray[Any], NDArray[np.object_] | None, NDArray[n
 
 def read_scored(owner: str, candidate: Candidate, rows: Rows, *, private: bool) -> Scored:
     """Read the private rows that are scored; of amounts there are no classes. With a schema every cell can be read, so
-    nothing about them is an error.
-    """
+    nothing about them is an error."""
     schema, classes = candidate.domain("schema"), candidate.domain("classes")
     labels: NDArray[Any]
     if schema is not None:
@@ -98,12 +97,8 @@ _BY_LABEL = (sk.StratifiedKFold, sk.StratifiedShuffleSplit)
 
 
 def make_splits(cv: Any, y: Any, *, planned: Entry, secret: privacy.SecretDraws, owner: str) -> list[Split]:
-    """Train and test positions of every fold, none of which depends on anything that the ``planned`` fit protects.
-
-    Where records are replaced, or only their sensitive attribute is protected, folds follow the position. Where records
-    come and go, removing one would move all that follow it to other folds, so each row draws its fold from secret
-    randomness instead: two neighbours then share their folds but for the one record.
-    """
+    """Train and test positions of every fold, none of which depends on what the ``planned`` fit protects. Removing a
+    record that may come and go would move all behind it: there each row draws its fold in secret."""
     n_rows = len(y)
     comes_and_goes = planned.neighboring_relation == privacy.NeighboringRelation.ADD_OR_REMOVE_ONE
     if isinstance(cv, Integral) and not isinstance(cv, bool):
@@ -199,11 +194,8 @@ def _checked(pairs: Iterable[Any], n_rows: int, owner: str) -> list[Split]:
 def split_event(
     splits: list[Split], fits: Sequence[privacy.DpEvent], score: privacy.DpEvent, n_scores: int, n_rows: int | None
 ) -> privacy.DpEvent:
-    """What one record pays for a fit on every train part and ``n_scores`` releases on every test part.
-
-    With k folds a record is in k-1 train parts and one test part; in a holdout, in one or the other. ``n_rows`` is None
-    where splits were drawn in secret, or follow public keys: what a record may pay is the same then in every fold.
-    """
+    """What one record pays for a fit on every train part it is in, and ``n_scores`` releases on every test part.
+    ``n_rows`` is None where splits were drawn in secret, or follow public keys: then that is the same in every fold."""
     if n_rows is None:
         places = np.eye(max(2, len(splits)), dtype=bool)[:, : len(splits)]
         member = np.hstack([~places, places])
@@ -281,10 +273,8 @@ class SearchData:
 
     @property
     def fold_options(self) -> dict[str, Any]:
-        """Parameters of a fit on a train part.
-
-        Where records come and go, the size of such a fold is nothing public; the estimator takes a public number.
-        """
+        """Parameters of a fit on a train part: where records come and go its size is secret, and the estimator takes a
+        public one."""
         if isinstance(self.scores, PublicScores) or self.scores.table.public_size(self.rows.n_rows) is not None:
             return {}
         declared, private = self.candidate.declared_rows, self.candidate.private_part(self.candidate.estimator)
@@ -604,7 +594,7 @@ def _private_scores(
         if schema.groups:
             domain = _utils.given_domain(schema.group_values, owner=owner, parameter="schema")
         _need_groups(owner, domain, objectives, "name their columns in the schema")
-        tables = ScoreTable(np.asarray(sorted(schema.classes)), _or_one(domain), *table, may_refuse)
+        tables = ScoreTable(_or_one(domain), *table, np.asarray(sorted(schema.classes)), may_refuse)
         listed = None if rows.subjects is None else rows.subjects.hashes
         scores: PaidScores = ChunkScores(tables, every, schema, owner, listed)
     else:
@@ -617,7 +607,7 @@ def _private_scores(
             sums = AmountTable(_or_one(domain), *table)
             scores = AmountScores(sums, *measured, candidate.private_part, rows.exposure)
         else:
-            scores = PrivateScores(ScoreTable(classes, _or_one(domain), *table, may_refuse), *measured)
+            scores = PrivateScores(ScoreTable(_or_one(domain), *table, classes, may_refuse), *measured)
     scores.rehearse(objectives)
     return scores
 

@@ -75,11 +75,9 @@ _LARGEST_RATIO = 20.0
 
 
 def importance_weights(cells: Ints, rates: Floats, normalization: str = "N1") -> Floats:
-    """Probabilities of sampling-importance resampling from the rows of **one** teacher to the rates wanted.
-
-    h(x) = rate of (s, y) / share of (s, y) among these rows (PFGuard, Eq. 5, with the teacher's own counts in place of
-    those of the whole table, which would let one record reach every teacher).
-    """
+    """Probabilities of sampling-importance resampling from the rows of **one** teacher to the rates wanted. h(x) = rate
+    of (s, y) / share of (s, y) among these rows (PFGuard, Eq. 5, with the teacher's own counts in place of those of the
+    whole table, which would let one record reach every teacher)."""
     counts = np.bincount(cells, minlength=len(rates))
     return normalized(rates[cells] / np.maximum(counts, 1)[cells], normalization)
 
@@ -97,12 +95,9 @@ def normalized(ratios: Floats, normalization: str) -> Floats:
 
 
 def density_ratios(rows: Floats, public: Floats, classifier: Any = None) -> Floats:
-    """Ratio of densities, unbiased public rows to these rows, where groups are unknown.
-
-    A classifier tells the public rows from the rows of **one** teacher; its odds are the ratio (Choi et al. 2020).
-    Ratios are held within [1/20, 20]. A part on which no classifier can be fitted gets even ratios, and no warning of
-    one is let through: what goes wrong in a part follows from its rows.
-    """
+    """Ratio of densities, unbiased public rows to those of **one** teacher, where groups are unknown: the odds of a
+    classifier that tells them apart (Choi et al. 2020), held within [1/20, 20]. A part on which none can be fitted gets
+    even ratios, and no warning: what goes wrong in a part follows from its rows."""
     if not len(rows):
         return np.zeros(0)
     if classifier is None:
@@ -118,11 +113,9 @@ def density_ratios(rows: Floats, public: Floats, classifier: Any = None) -> Floa
 
 
 class TeacherParts:
-    """The rows of each teacher, fixed for the whole fit, and batches of equal size from all of them.
-
-    Which positions a teacher has depends on the number of rows and on public randomness alone. The uniform numbers that
-    pick rows are public too, and the same whatever the rows are; only a teacher's own rows turn them into a batch.
-    """
+    """The rows of each teacher, fixed for the whole fit, and batches of equal size from all of them. Which positions a
+    teacher has depends on the number of rows and on public randomness alone. The uniform numbers that pick rows are
+    public too, and the same whatever the rows are; only a teacher's own rows turn them into a batch."""
 
     def __init__(
         self,
@@ -179,11 +172,8 @@ _COUNTS = ("n_teachers", "n_steps", "batch_size", "teacher_steps", "latent")
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class AdversarialBackend(GeneratorBackend):
-    """Base of the backends whose teachers are discriminators. Its parameters are those that all of them have.
-
-    ``n_steps`` is declared: releases are counted by it before the fit, and no step is left out or added. Each backend
-    has defaults of its own, and documents them.
-    """
+    """Base of the backends whose teachers are discriminators, with the parameters that all of them have. ``n_steps`` is
+    declared: releases are counted by it before the fit, and no step is left out or added."""
 
     n_teachers: int = 100
     sampling: str | None = None
@@ -216,12 +206,8 @@ class AdversarialBackend(GeneratorBackend):
     def plan(self, layout: Layout) -> "AdversarialPlan":
         """Declare the number of releases.
 
-        Parameters
-        ----------
         {layout}
 
-        Returns
-        -------
         {returns_plan}
         """
         self._checked(layout)
@@ -255,11 +241,8 @@ class AdversarialBackend(GeneratorBackend):
 
 @dataclass(frozen=True)
 class AdversarialPlan(BackendPlan):
-    """A backend and the layout it serves; subclasses say what is released in a step.
-
-    Networks that have learnt little make missing values as often as any others. So the missing values of columns are
-    counted, and made only where the counts show that there are some.
-    """
+    """A backend and the layout it serves; subclasses say what is released in a step. Networks that have learnt little
+    make missing values anywhere: those of columns are counted, and made only where counts show some."""
 
     backend: Any
     layout: Layout
@@ -362,16 +345,11 @@ class _RowGradients:
 
 @dataclass(frozen=True)
 class SanitisedGradient(_RowGradients):
-    """GS-WGAN: the gradients of one discriminator, drawn in secret, by each of B generated rows, clipped, with noise.
-
-    All B rows share the draw, so the event is one subsampled release of the whole batch. One record changes what one
-    discriminator would answer, by up to 2C in each row: by D = 2C√B for the batch. The other discriminators may answer
-    anything, up to as far away, so contributions have norm c = D around theirs: a Poisson-sampled pair with c = D, not
-    one centred around zero.
-
-    Accounting step by step asks that, given all that was let out, what the discriminators know does not depend on
-    earlier secret draws. So **all** of them train at every step, not only the one drawn.
-    """
+    """GS-WGAN: the gradients of one discriminator, drawn in secret, by each of B generated rows, clipped, with noise;
+    one subsampled release of the whole batch. One record changes what one discriminator would answer, by up to D = 2C√B
+    for the batch; the others may answer anything up to as far away, so contributions have norm c = D around theirs: a
+    Poisson-sampled pair with c = D. Step-by-step accounting asks that, given all that was let out, what discriminators
+    know does not depend on earlier secret draws: **all** of them train at every step."""
 
     @property
     def _vector(self) -> privacy.GaussianMechanism:
@@ -402,11 +380,9 @@ class SanitisedGradient(_RowGradients):
 
 @dataclass(frozen=True)
 class MeanGradient(_RowGradients):
-    """The mean over **all** discriminators of their gradients by each of B generated rows, clipped, with noise.
-
-    One record changes what one discriminator answers, by up to 2C in each row: the mean moves by at most
-    2C√B / n_discriminators. Nothing is drawn, so nothing needs to be kept secret, and the event is a plain Gaussian.
-    """
+    """The mean over **all** discriminators of their gradients by each of B generated rows, clipped, with noise. One
+    record changes what one discriminator answers, by up to 2C in each row: the mean moves by at most 2C√B /
+    n_discriminators. Nothing is drawn, so nothing needs to be kept secret, and the event is a plain Gaussian."""
 
     @property
     def _vector(self) -> privacy.GaussianMechanism:
@@ -452,11 +428,9 @@ def clipped_rows(gradients: Reals, clip: float) -> Floats:
 
 @dataclass(frozen=True)
 class CountsOfRows:
-    """How many gradients of all discriminators are above a bound, by group of the generated rows, with noise.
-
-    Which rows a group has is public: they are generated. One record changes one discriminator, whose rows may all
-    change sides: a group's two counts move by up to its number of rows each, in opposite directions.
-    """
+    """How many gradients of all discriminators are above a bound, by group of the generated rows, with noise. Which
+    rows a group has is public: they are generated. One record changes one discriminator, whose rows may all change
+    sides: a group's two counts move by up to its number of rows each, in opposite directions."""
 
     sizes: tuple[int, ...]
     noise_multiplier: float
@@ -480,11 +454,8 @@ class CountsOfRows:
 
 @dataclass(frozen=True)
 class TopSigns:
-    """DataLens: each teacher votes with the signs of its k largest coordinates; votes are summed, with noise.
-
-    One record changes one teacher's vote from v to v', each with k entries of ±1: by at most 2√k in L2 norm. Cutting
-    off the coordinates with few noisy votes is post-processing.
-    """
+    """DataLens: the noisy sum of each teacher's signs of its k largest coordinates. One record changes one vote from v
+    to v', each k entries of ±1: by at most 2√k in L2 norm. Cutting off few noisy votes is post-processing."""
 
     k: int
     sigma: float
@@ -517,12 +488,10 @@ class TopSigns:
 
 @dataclass(frozen=True)
 class BinnedGradients:
-    """G-PATE: for each coordinate of a publicly projected gradient, the bin that most teachers vote for.
-
-    One record changes one teacher's bin in every coordinate: its histogram moves by √2, the largest count by 1. A
-    coordinate is answered if the largest count plus N(0, σ₁²) reaches a threshold, by the largest of the counts plus
-    N(0, σ₂²). Both are charged for every coordinate, answered or not: μ² = coordinates (1/σ₁² + 2/σ₂²).
-    """
+    """G-PATE: for each coordinate of a publicly projected gradient, the bin that most teachers vote for. One record
+    changes one teacher's bin: a histogram moves by √2, the largest count by 1. It is answered if that plus N(0, σ₁²)
+    reaches a threshold, by the largest of the counts plus N(0, σ₂²). Both are charged, answered or not: μ² =
+    coordinates (1/σ₁² + 2/σ₂²)."""
 
     n_coordinates: int
     sigma_threshold: float

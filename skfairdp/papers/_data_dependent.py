@@ -17,11 +17,8 @@ _EXP_SAFE = 700.0
 
 
 def log_q(votes: ArrayLike, sigma: float) -> Floats:
-    """Bound the log probability that GNMax does not answer with the plurality.
-
-    ``q = sum over the other classes j of erfc((n_max - n_j) / (2 sigma)) / 2`` (a union bound, Proposition
-    7), capped at ``1 - 1/K``, all in logarithms.
-    """
+    """Bound the log probability that GNMax does not answer with the plurality. ``q = sum over the other classes j of
+    erfc((n_max - n_j) / (2 sigma)) / 2`` (a union bound, Proposition 7), capped at ``1 - 1/K``, all in logarithms."""
     votes = np.atleast_2d(np.asarray(votes))
     numeric = votes.dtype.kind in "iuf" and bool(np.isfinite(votes).all())
     if votes.ndim != 2 or votes.shape[1] == 0 or not numeric:
@@ -76,11 +73,8 @@ def data_dependent_rdp(log_q: ArrayLike, sigma: float, orders: ArrayLike) -> Flo
 
 
 def _bounds_by_order(log_q: Floats, sigma: float, orders: Floats) -> Iterator[Floats]:
-    """Yield one order's bounds after the other, for ascending ``log_q``, in one reused buffer.
-
-    With one order at a time every operation runs over contiguous queries in a core's cache, with a scalar: several
-    times faster than over a block of both.
-    """
+    """Yield one order's bounds after the other, for ascending ``log_q``, in one reused buffer. So operations run over
+    contiguous queries in a core's cache, with a scalar: several times faster than over a block of both."""
     root = np.sqrt(-log_q)
     mu2 = sigma * root
     # All conditions on q are lower limits on mu2, so they hold for a first stretch of the sorted queries. With
@@ -140,12 +134,9 @@ _LOG_Q_NEGLIGIBLE = -700.0
 
 
 def smooth_sensitivity(votes: ArrayLike, sigma: float, order: float, beta: float) -> float:
-    """Bound the beta-smooth sensitivity of the summed data-dependent bound at one order.
-
-    ``max over d of exp(-beta d) * sum over queries of LS_d``, where LS_d bounds the local sensitivity of one
-    query's bound on every histogram within d teachers of the given one (Algorithms 4 and 5). One teacher may
-    change its vote in every query at once.
-    """
+    """Bound the beta-smooth sensitivity of the summed data-dependent bound at one order. ``max over d of exp(-beta d) *
+    sum over queries of LS_d``, where LS_d bounds the local sensitivity of one query's bound on every histogram within d
+    teachers of the given one (Algorithms 4 and 5). One teacher may change its vote in every query at once."""
     votes = np.atleast_2d(np.asarray(votes))
     whole = votes.ndim == 2 and votes.dtype.kind in "iu" and votes.size > 0 and votes.min() >= 0
     if not whole or np.ptp(votes.sum(axis=1)):
@@ -170,11 +161,9 @@ def smooth_sensitivity(votes: ArrayLike, sigma: float, order: float, beta: float
 
 @lru_cache(maxsize=256)
 def check_conditions(sigma: float, n_classes: int, order: float) -> bool:
-    """Check numerically what Algorithms 4 and 5 assume about the bound as a function of q.
-
-    C5: the bound does not decrease in q up to q0, where the data-independent bound takes over for good.
-    C6: what moving one vote can add to the bound does not decrease in q, up to one vote short of q0.
-    """
+    """Check numerically what Algorithms 4 and 5 assume about the bound as a function of q. C5: the bound does not
+    decrease in q up to q0, where the data-independent bound takes over for good. C6: what moving one vote can add to
+    the bound does not decrease in q, up to one vote short of q0."""
     check_sigma(sigma)
     _check_order(order)
     if n_classes < 2:
@@ -277,10 +266,8 @@ def _local_sensitivities(votes: Ints, sigma: float, order: float) -> Floats:
 
 @dataclass(frozen=True)
 class SmoothSensitivityRelease:
-    """A data-dependent Rényi cost with noise scaled to its smooth sensitivity.
-
-    A noisy *estimate*: neither an upper bound nor a privacy parameter that holds on every data set.
-    """
+    """A data-dependent Rényi cost with noise scaled to its smooth sensitivity. A noisy *estimate*: neither an upper
+    bound nor a privacy parameter that holds on every data set."""
 
     order: float
     rdp: float

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from skfairdp._networks import ClippingRule
 
 
+@shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class Reweighting(BaseEstimator):
     """Clipped gradients times a weight of their group, so that all groups count alike (Choi et al. 2020, on DP-SGD).
@@ -52,19 +53,7 @@ class Reweighting(BaseEstimator):
     def rule(self, plan: "ClippingPlan", data: TrainingData, noise: privacy.NoiseSource) -> "ClippingRule":
         """Release the sizes of the groups, and weigh by them.
 
-        Parameters
-        ----------
-        plan : ClippingPlan
-            What is released, with which noise.
-        data : TrainingData
-            Private rows.
-        noise : NoiseSource
-            Of this fit.
-
-        Returns
-        -------
-        ClippingRule
-            How the gradient of a record is clipped.
+        {released_rule}
         """
         from skfairdp._networks import WeightsByGroup
 
@@ -72,6 +61,7 @@ class Reweighting(BaseEstimator):
         return WeightsByGroup(WeightsByGroup.balancing(released, self.max_ratio), max_norm=plan.step.max_grad_norm)
 
 
+@shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class DPSGDF(BaseEstimator):
     """DP-SGD-F (Xu, Du & Wu 2020): each group has a clipping bound, larger where more of its gradients exceed C.
@@ -100,19 +90,7 @@ class DPSGDF(BaseEstimator):
     def rule(self, plan: "ClippingPlan", data: TrainingData, noise: privacy.NoiseSource) -> "ClippingRule":
         """Let bounds follow the noisy counts of each batch.
 
-        Parameters
-        ----------
-        plan : ClippingPlan
-            What is released, with which noise.
-        data : TrainingData
-            Private rows.
-        noise : NoiseSource
-            Of this fit.
-
-        Returns
-        -------
-        ClippingRule
-            How the gradient of a record is clipped.
+        {released_rule}
         """
         from skfairdp._networks import BoundsByGroup
 
@@ -120,6 +98,7 @@ class DPSGDF(BaseEstimator):
         return BoundsByGroup(len(data.domain), max_norm=norm, max_ratio=self.max_ratio, count_share=share)
 
 
+@shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class GlobalAdapt(BaseEstimator):
     """DPSGD-Global-Adapt (Esipova et al. 2022): gradients are scaled by C/Z and clipped only above Z.
@@ -154,19 +133,7 @@ class GlobalAdapt(BaseEstimator):
     def rule(self, plan: "ClippingPlan", data: TrainingData, noise: privacy.NoiseSource) -> "ClippingRule":
         """Let one scale for all follow the noisy count of each batch.
 
-        Parameters
-        ----------
-        plan : ClippingPlan
-            What is released, with which noise.
-        data : TrainingData
-            Private rows.
-        noise : NoiseSource
-            Of this fit.
-
-        Returns
-        -------
-        ClippingRule
-            How the gradient of a record is clipped.
+        {released_rule}
         """
         from skfairdp._networks import GlobalScaling
 
@@ -296,8 +263,6 @@ class FairClippingClassifier(NetworkPredictions, PrivateClassifier):
         {subject}
             One row of each is learned from.
 
-        Returns
-        -------
         {returns_self}
         """
         from skfairdp._networks import FairClippingStep, fitted_net, prepare_network

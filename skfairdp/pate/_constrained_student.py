@@ -34,11 +34,9 @@ _MOST_ROWS = 4000  # of the program; counts are always taken of all
 
 @dataclass(frozen=True)
 class BlindRule:
-    """A class for every row, by how likely each group and label are for its features.
-
-    The answer is the class k with the largest ``P(y = k) - Σ_ay P(a, y) weights[a, y, k]``: of all rules that know
-    features alone, one of this kind is the most accurate under any constraints on rates (Xian & Zhao 2024).
-    """
+    """A class for every row, by how likely each group and label are for its features. The answer is the class k with
+    the largest ``P(y = k) - Σ_ay P(a, y) weights[a, y, k]``: of all rules that know features alone, one of this kind is
+    the most accurate under any constraints on rates (Xian & Zhao 2024)."""
 
     weights: Array
     counts: Array
@@ -49,22 +47,16 @@ class BlindRule:
         return likely.sum(axis=1) - np.einsum("iay,ayk->ik", likely, self.weights)
 
     def answers(self, likely: Array) -> Codes:
-        """The class for each row.
-
-        A linear program puts some rows right where two classes are worth the same: ``tie``, and not the last digits of
-        a processor, says which of them these rows get.
-        """
+        """The class for each row. A linear program puts some rows right where two classes are worth the same: ``tie``,
+        and not the last digits of a processor, says which of them these rows get."""
         scores = self.scores(likely)
         return np.asarray((scores + self.tie * np.arange(scores.shape[1])).argmax(axis=1))
 
 
 def group_blind_rule(held: RateConstraints, likely: Array, groups: Codes, labels: Array) -> tuple[BlindRule, BlindRule]:
-    """Return the rule that meets the constraints on rows whose groups are known, and the one without constraints.
-
-    Multipliers come from the program in which a row is in every group with the chance that its features give. What the
-    rows themselves, counted by their groups, say beyond that moves its bounds, and it is solved again, a few times over
-    at most; of all rules found that counts whose accuracy on the rows, less ten times its violation, is the largest.
-    """
+    """The rule that meets the constraints on rows whose groups are known, and the one without constraints. Multipliers
+    come from the program in which a row is in every group with its chance; what the rows, counted by their groups, say
+    beyond that moves its bounds, a few times over at most. The largest accuracy less ten times the violation wins."""
     n_groups, n_classes = likely.shape[1:]
     sizes = np.maximum(likely.sum(axis=0), 1.0)
     every = np.arange(held.n_inequalities)
@@ -199,8 +191,6 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
     def rates_of(self, domain: Any, classes: Any) -> RateConstraints:
         """Return the constraints for these groups and classes.
 
-        Parameters
-        ----------
         {names_of_codes}
 
         Returns
@@ -219,8 +209,6 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
     def of_names(self, domain: Any, classes: Any) -> "ConstrainedStudent":
         """Return the same student, told what the groups and classes are called that it gets as codes.
 
-        Parameters
-        ----------
         {names_of_codes}
 
         Returns
@@ -262,8 +250,6 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         bends : bool, default=False
             Whether the estimate of the shares may bend, as that of :class:`SoftLabelStudent`.
 
-        Returns
-        -------
         {returns_student}
         """
         if groups is None:
@@ -407,12 +393,8 @@ APART = 0.05
 
 
 def share_of_look(forecast: VoteForecast) -> float:
-    """What a look gets of the squared cost that votes have: a function of public numbers.
-
-    Half of it, as long as that leaves the votes with half of the noise at which what is learned from them is still
-    clear: a student that is right a little more often is of no use where nobody knows how fair it is. Rates of a group
-    of 1,000 among 30,000 rows are then known to about .01 at ε = 1.
-    """
+    """What a look gets of the squared cost that votes have, by public numbers: half, while that leaves votes with half
+    of the noise at which they are still clear. Being right a little more often is no use where fairness is unknown."""
     least, most = _SHARES
     return min(max(1.0 - (2.0 * forecast.noise / CLEAR) ** 2, least), most)
 
@@ -484,11 +466,8 @@ def beside_public_rows(counts: Array, noise: Array, public: Array) -> tuple[Arra
 
 def corrected(noisy: Array, expected: Array, sigma: float) -> tuple[Array, Array, Array]:
     """Rates by level, group and class that both noisy and sampled counts make likely, their errors, and group sizes.
-
-    What sets the two apart changes little from level to level: a straight line for each group and class. Noisy rates
-    are right on average, sampled ones off by about ``APART``: each line counts as far as its noise is smaller than
-    that, by the inverse of the two variances.
-    """
+    What sets the two apart changes little by level: a straight line for each group and class. Noisy rates are right on
+    average, sampled ones off by about ``APART``: each line counts by the inverse of the two variances."""
     n_levels, _, n_classes = noisy.shape
     totals = noisy.sum(axis=2, keepdims=True)
     sizes = np.maximum(totals.mean(axis=0, keepdims=True), 1.0)  # of the groups, the same at all levels
@@ -508,11 +487,9 @@ def corrected(noisy: Array, expected: Array, sigma: float) -> tuple[Array, Array
 
 
 def counts_of_levels(noisy: Array, sigma: float) -> tuple[Array, Array]:
-    """Counts by level, group and class that all levels together make likely, and what noise is left in each.
-
-    From level to level few rows are answered otherwise, so that counts follow a cubic. By as much as they follow none,
-    beyond the noise, it is no more than near them, and that counts as noise.
-    """
+    """Counts by level, group and class that all levels together make likely, and what noise is left in each. From level
+    to level few rows are answered otherwise, so that counts follow a cubic. By as much as they follow none, beyond the
+    noise, it is no more than near them, and that counts as noise."""
     curves = _powers(len(noisy), _DEGREE)
     along = np.einsum("lp,mp,mgk->lgk", curves, curves, noisy)
     left = np.square(noisy - along).mean(axis=2, keepdims=True).sum(axis=0) / max(len(noisy) - curves.shape[1], 1)
@@ -527,11 +504,8 @@ def _powers(n_levels: int, degree: int) -> Array:
 
 
 def shrink_gaps(student: Any, public: Any) -> Any:
-    """The student, with its level chosen by what its gaps on so few public rows leave likely on others.
-
-    Of a group of 90 rows a rate of 7 % is six rows, and the first of 21 levels on which they happen to agree with the
-    other groups is no parity.
-    """
+    """The student, with its level chosen by what its gaps on so few public rows leave likely on others. Of 90 rows of a
+    group 7 % are six, and the first of 21 levels on which they happen to agree with others is no parity."""
     if not isinstance(student, SoftLabelStudent):
         return student
     shape, likely = (public.n_groups, len(student.classes_)), []

@@ -194,8 +194,6 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             Public groups of the public rows; may be part of ``PublicData``.
         {subject}
 
-        Returns
-        -------
         {returns_self}
         """
         given = {"sensitive_features": sensitive_features, "X_public": X_public, "subject": subject}

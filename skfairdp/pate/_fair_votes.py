@@ -28,14 +28,10 @@ def fit_fair_teachers(
     *, n_teachers: int, n_classes: int, n_groups: int, random_state: RandomStateLike = None,
     seeds: Codes | None = None, **how: Any,
 ) -> _teachers.Teachers:  # fmt: skip
-    """Train one fair classifier on the rows assigned to each teacher, independently of all other rows.
-
-    As :func:`fit_teachers`, with groups: teacher i is a function of its own rows, groups and seed and of public
-    settings only. A part with one class answers it always, one without rows class 0. A part with one group trains a
-    :class:`LagrangianClassifier` without effect of the constraint; any other learner, which may not be able to, is
-    replaced by the most frequent class of the part. So is one whose fit fails, and a vote that is no class by class 0:
-    nothing tells that, or how often, it happened.
-    """
+    """Train one fair classifier on the rows assigned to each teacher, independently of all other rows; as
+    :func:`fit_teachers`, with groups. A part with one class answers it always, one without rows class 0. A learner that
+    may not take a part with one group, or whose fit fails, is replaced by the most frequent class of the part, a vote
+    that is no class by class 0: nothing tells that, or how often, it happened."""
     if seeds is None:
         seeds = child_seeds(public_generator(random_state), n_teachers)
     parts = _teachers.Parts.of(assignment, y, seeds, n_classes)
@@ -84,12 +80,9 @@ _MOST_PASSED = 1024
 
 
 def dry_run_teacher(teacher: Any, X_public: Array, *, n_rows: int, n_classes: int, owner: str) -> None:
-    """Fit a teacher on public rows with made-up labels, as many as a part has; let it predict them.
-
-    Teachers of private rows are total (see :func:`fit_teachers`), so that a wrong parameter would be as silent there
-    as a private value. Nothing here depends on private rows: features are public, labels go round the classes, and the
-    number of rows follows from public numbers. One teacher's work, before anything is spent.
-    """
+    """Fit a teacher on public rows with made-up labels, as many as a part has, and let it predict them, before anything
+    is spent: teachers of private rows are total (see :func:`fit_teachers`), so that a wrong parameter would be as
+    silent there as a private value. Nothing here depends on private rows."""
     _teachers.refuse_callbacks(teacher, parameter="teacher", owner=owner)
     engine = _teachers.engine_of(teacher)
     if engine is None:
@@ -480,10 +473,7 @@ VARIANTS: dict[str, Any] = {"student": GroupTeachers, "teacher": FairTeachers}
 
 
 def features_and_labels(X: Array, y: Codes, n_classes: int) -> Array:
-    """All that is public of a row: features, classes, and features by class.
-
-    Constraints on errors ask for the rates of a group among rows of equal features and unequal labels; without the
-    products no linear model of the group can tell them.
-    """
+    """All that is public of a row: features, classes, and features by class. Constraints on errors ask for rates of a
+    group among equal features and unequal labels, of which a linear model knows by the products alone."""
     labels = np.eye(n_classes)[y][:, 1:]
     return np.column_stack([X, labels, *(X * labels[:, [k]] for k in range(n_classes - 1))])

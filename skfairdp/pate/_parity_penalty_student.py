@@ -127,8 +127,6 @@ class ParityPenaltyStudent(ClassifierMixin, NamedEstimator):
         bends : bool, default=False
             Whether a softmax regression may bend, as :class:`SoftLabelStudent`. A network bends by itself.
 
-        Returns
-        -------
         {returns_student}
         """
         from skfairdp._networks import ParityPenalty, fit_with_parity  # torch, on first use

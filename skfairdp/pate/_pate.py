@@ -125,8 +125,6 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         ----------
         {X_or_source, y_private, X_public, subject}
 
-        Returns
-        -------
         {returns_self}
         """
         data = self._read(X, y, X_public=X_public, subject=subject)

@@ -62,13 +62,9 @@ SMALLEST_SHARE = 1e-5
 
 
 def temperature_scaled(told: Array, queries: Codes, shares: Array, rehearsed: Array) -> Array:
-    """Labels that tables tell of rows, as sure as the votes on those rows confirm.
-
-    Tables of single columns know nothing of how columns go together, and sum up what each of them says: two that say
-    the same make a row look twice as certain. Teachers see whole rows. How steeply their released shares follow what
-    the tables say, beside how steeply those of teachers follow it that learn from rows of the tables themselves, is how
-    much of it is right. Post-processing of released values.
-    """
+    """Labels that tables tell of rows, as sure as the votes on those rows confirm; post-processing. Tables of single
+    columns sum up what each says: two that say the same make a row look twice as certain. How steeply released shares
+    follow them, beside teachers that learn from rows of the tables themselves, is how much of it is right."""
     logs = np.log(np.maximum(told, SMALLEST_SHARE))
     if_right, its_error = _steepness(logs[queries], rehearsed)
     if if_right < FLATTEST:
@@ -164,12 +160,9 @@ class PATEPlan:
 
     @property
     def trust(self) -> float:
-        """Weight of what the tables say of a row's label beside the released share of the votes, in [0, 1].
-
-        Both are looks at the same thing, the share of each label among the rows that have a value of a column, and each
-        counts by the inverse of its variance: noise in the cells of the tables; noise in the votes, and what teachers
-        of few rows do not learn. Public numbers only.
-        """
+        """Weight of what the tables say of a row's label beside the released share of the votes, in [0, 1], by public
+        numbers. Both look at the same share, and each counts by the inverse of its variance: noise in the cells; noise
+        in the votes, and what teachers of few rows do not learn."""
         if self.rows is None:
             return 0.0
         return self.trust_in(self.rows.variance, self.rows.layout.n_columns, self.rows.layout.n_rows)
@@ -197,11 +190,8 @@ class QuerySet:
     class_counts: Array | None = None
 
     def limited(self, X: Array) -> Array:
-        """Private rows within the limits of the sampled ones.
-
-        Where the noise hides the ends of a column, private rows lie outside of all that is asked about. What a student
-        says there follows from nothing that teachers said.
-        """
+        """Private rows within the limits of the sampled ones. Where the noise hides the ends of a column, private rows
+        lie outside of all that is asked about. What a student says there follows from nothing that teachers said."""
         return X if self.limits is None else np.clip(X, *self.limits)
 
     @property
@@ -367,12 +357,9 @@ def _count_votes(owner: Any, data: TrainingData, asked: QuerySet, n_teachers: in
 
 
 def plan_sums(owner: Any, data: TrainingData, voting: Any) -> tuple[ClassSums | None, float, SyntheticRows | None]:
-    """Sums of the features of each class, where all else is as usual; what votes get, and what samples rows.
-
-    What a logistic teacher of few rows can learn is in the sums as well, with far less noise. A teacher of yours may
-    see what sums do not. Where votes are not clear, sums get nearly everything, as long as the counts in them name the
-    most frequent class. Where they are clear, tables of sampled rows say as much as sums.
-    """
+    """Sums of the features of each class, where all else is as usual; what votes get, and what samples rows. What a
+    logistic teacher of few rows can learn is in the sums, with far less noise. Where votes are not clear, sums get
+    nearly all while their counts name the most frequent class; where they are, tables say as much as sums."""
     n_classes, n_rows, own, rest = len(data.classes), data.n_units, data.own_rows, data.share_for_votes
     as_usual = owner.teacher is None and owner.n_teachers == "auto" and voting.noise == "gaussian" and n_classes > 1
     soft = isinstance(voting, SoftVoting) and voting.sigma is None and not owner._votes_by_group
@@ -395,15 +382,10 @@ def plan_sums(owner: Any, data: TrainingData, voting: Any) -> tuple[ClassSums | 
 def plan_counts(
     forecast: VoteForecast, voting: Any, own: SyntheticRows | None = None, *, unasked: bool = False
 ) -> tuple[privacy.NoisyVotes | privacy.LaplaceCounts | None, VoteForecast, SyntheticRows | None]:
-    """Counts of the classes, where a student may have to give way to the most frequent; and what that leaves the votes.
-
-    Votes on public or sampled rows cannot name it: those rows may be others than the private ones.
-
-    A wrong answer costs at most about a third of the noise in accuracy: where it is likely, the classes are about as
-    frequent. Counts of rows need far less of the budget for it than votes, as there are more rows than teachers. Where
-    no vote is going to be heard it is all that can be got right: they then get nearly everything, mostly as a pure
-    ε, by which a single release says most; votes, and rows of one's own that nobody has asked for, get what is left.
-    """
+    """Counts of the classes, where a student may have to give way to the most frequent, which votes on public or
+    sampled rows cannot name; and what that leaves the votes. A wrong answer costs at most about a third of the noise in
+    accuracy, and counts of rows need far less of the budget than votes. Where no vote is going to be heard they get
+    nearly everything, mostly as a pure ε, by which a single release says most."""
     given = any(getattr(voting, name, None) is not None for name in ("sigma", "sigma_threshold"))
     # Discrete noise is no Gaussian to the last digit: counts beside votes would cost more than the two are worth.
     if forecast.n_values < 2 or given or voting.noise != "gaussian" or forecast.noise <= CLEAR:
@@ -468,10 +450,8 @@ def warn_of_many_teachers(estimator: Any, n_rows: int, n_values: int, units: str
 
 def default_teacher(teacher: Any, public: Array, n_more: int = 0) -> Any:
     """The teacher given, or the one that PATE trains where none is: its penalty is in units of the public rows' spread.
-
     In units of their bounds, columns with wide ones would hardly enter. Powers of two, so that a search that samples
-    rows anew for each candidate finds its teachers trained.
-    """
+    rows anew for each candidate finds its teachers trained."""
     if teacher is not None:
         return teacher
     spread = PublicScale.of(public).scale if len(public) else np.ones(public.shape[1])

@@ -75,9 +75,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         bound; ``RateBound("false_negative_rate", upper=0.1)`` bounds a rate of each group, of some of them
         (``groups=["f"]``) or of all rows together (``groups="overall"``). Same errors are not bought with more of them
         than the most frequent class makes. A ``fair_estimator`` brings its own, so only one of the two may be given.
-    gamma : float or None, default=None
-        Short for ``constraints=RateParity("selection_rate", gamma)``: the largest difference between the rates of two
-        groups. Give this or ``constraints``.
+    {gamma_of_rates}
     fair_estimator : estimator or None, default=None
         Anything with ``fit(X, y, sensitive_features=...)`` whose ``predict`` needs no groups: the student of the
         "student" variant, every teacher of the other. It gets classes and groups as codes and, where its fit has that
@@ -208,8 +206,6 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             Private groups of the rows, unless ``sensitive_columns`` names the columns that hold them.
         {subject_of_a_group}
 
-        Returns
-        -------
         {returns_self}
         """
         data = self._read(X, y, sensitive_features=sensitive_features, subject=subject)
@@ -304,11 +300,8 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
 
     def _retry(self, first: Judgement, judge: Judge, data: ensemble.AttributeRows, noise: NoiseSource) -> Judgement:
         """Where the student breaks its constraints, train one with smaller bounds of the same votes, and look once
-        more. The one that breaks them by less is kept.
-
-        Of hard answers a smaller bound takes less away than its part, and of rare ones least. By the released votes
-        the gap is another one than by groups, but shrinks along: the bound is halved until it has shrunk as needed.
-        """
+        more; the one that breaks them by less is kept. By the released votes the gap is another one than by groups, but
+        shrinks along: the bound is halved until it has shrunk as needed."""
         kept = self.student_
         if judge.looks == 1 or first.tightening == 1 or isinstance(kept, ConstantStudent):
             return first

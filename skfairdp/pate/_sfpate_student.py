@@ -63,11 +63,8 @@ class Released:
         return replace(some, X=self.X[rows], y=self.y[rows])
 
     def estimates(self, features: Array) -> tuple[Codes | slice, Array]:
-        """Rows to learn from (all as a slice, for no copy), and the estimated share of every value for each of them.
-
-        Released labels speak of the rows asked about. Noisy shares are denoised by a regression on ``features``, which
-        then speaks of all rows.
-        """
+        """Rows to learn from (all as a slice, for no copy), and the estimated share of every value for each: released
+        labels of the rows asked about, noisy shares denoised by a regression on ``features``, for all rows."""
         if self.labels is not None:
             return self.queries, np.eye(self.n_values)[self.labels]
         asked = features if len(self.queries) == len(features) else features[self.queries]  # positions, in order
@@ -95,10 +92,8 @@ class NetworkStudent:
 
 
 def fair_student(released: Released, learner: Any, default: Any, weight: float, rng: Generator) -> Any:
-    """A fair learner on rows, labels and released groups (the "student" variant).
-
-    ``default`` is the network used where ``learner`` is None, tied with ``weight`` to one trained without constraint.
-    """
+    """A fair learner on rows, labels and released groups (the "student" variant). ``default`` is the network used where
+    ``learner`` is None, tied with ``weight`` to one trained without constraint."""
     rows, membership = released.estimates(features_and_labels(released.X, released.y, released.n_classes))
     X, y = released.X[rows], released.y[rows]
     if not released.is_part:

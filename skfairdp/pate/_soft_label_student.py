@@ -39,12 +39,9 @@ _ENOUGH, _ENOUGH_EACH = 2**14, 100
 
 @dataclass(frozen=True)
 class HingeFeatures:
-    """Adds columns to a matrix: how far a number is below the lower and above the upper quartile of public rows.
-
-    In standard deviations of the public rows, and in no more than three of them from their mean. A column with two
-    public values has no bend, nor has one whose quartile no public row is beyond. Each row by itself, and a function of
-    public rows alone.
-    """
+    """Adds columns to a matrix: how far a number is below the lower and above the upper quartile of public rows, in
+    their standard deviations, within three of their mean. No bend for a column with two public values, or for a
+    quartile that no public row is beyond. Each row by itself, and a function of public rows alone."""
 
     numbers: Codes
     center: Array
@@ -99,10 +96,8 @@ NO_HINGES = HingeFeatures.of(np.zeros((1, 0)))
 @dataclass(frozen=True)
 class ShareProblem:
     """What a student of shares is fitted to: rows and targets, and the public rows on which parity is measured.
-
     ``terms`` are those of the ``rows`` asked about and of the ``public`` ones. ``penalty`` is that of each weight; a
-    little on the intercept keeps it finite when noise drives all shares past 0 or 1.
-    """
+    little on the intercept keeps it finite when noise drives all shares past 0 or 1."""
 
     terms: Array
     rows: Array
@@ -119,11 +114,8 @@ class ShareProblem:
     def of(
         cls, X: Array, shares: Array, public: Array | None, noise: float, alpha: float | None, *, bends: bool = False
     ) -> "ShareProblem":
-        """Choose bends or none, scale and penalty.
-
-        A common scale keeps rare one-hot columns small, where they belong; a scale per feature undoes the user's units.
-        The released shares themselves decide between the two and the half-way: post-processing.
-        """
+        """Choose bends or none, scale and penalty. A common scale keeps rare one-hot columns small; a scale per feature
+        undoes the user's units. The released shares decide between the two and the half-way: post-processing."""
         X = np.asarray(X, dtype=float)
         public = X if public is None else np.asarray(public, dtype=float)
         targets = shares + (1 - shares.sum(axis=1, keepdims=True)) / shares.shape[1]
@@ -250,8 +242,6 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         bends : bool, default=False
             Whether the rule may bend, where the evidence of the shares is for it.
 
-        Returns
-        -------
         {returns_student}
         """
         self._validate_params()
@@ -460,11 +450,9 @@ class SmoothRates:
 
 
 def _held(problem: ShareProblem, rates: SmoothRates, wanted: Array, w: Array) -> Array:
-    """Newton steps to the least loss among weights with which smooth rates are as far apart as wanted.
-
-    They start near by, at the weights of the level before, so that one matrix of second derivatives serves them all.
-    They end where no row is near the threshold: a nearly constant student, which no step mends.
-    """
+    """Newton steps to the least loss among weights with which smooth rates are as far apart as wanted. They start near
+    by, at the weights of the level before, so that one matrix of second derivatives serves them all. They end where no
+    row is near the threshold: a nearly constant student, which no step mends."""
     terms, target, penalty = problem.terms, problem.scored[:, 0], problem.penalty
     scores, asked, seen = terms @ w, slice(len(target)), slice(len(terms) - len(problem.public), None)
     factor = cho_factor(_curvature(terms[asked], scores[asked], penalty))
@@ -505,12 +493,9 @@ def _parity_basis(X: Array, groups: Codes, n_groups: int) -> tuple[Array, int]:
 
 
 def _evidence(squares: Array, products: Array, targets: Array, noise_std: float) -> tuple[float, float]:
-    """Largest log marginal likelihood of the shares in a linear model with known noise, and its penalty.
-
-    Beside the noise, shares scatter around any linear function; that variance is chosen on the same grid. The linear
-    penalty is carried to the logistic loss through the slope v = t(1 - t) of the link at the mean share. All it needs
-    of the rows are the products of terms with each other and with the centred targets.
-    """
+    """Largest log marginal likelihood of the shares in a linear model with known noise and a scatter of their own,
+    chosen on the same grid, and its penalty, carried to the logistic loss through the slope v = t(1 - t) at the mean
+    share. All it needs are products of terms with each other and with the centred targets."""
     n, d = len(targets), len(squares)
     if n < 2 or d == 0:
         return 0.0, 1.0

@@ -308,11 +308,9 @@ def _has_probabilities(classifier: "LearnsFromVotes") -> bool:
 
 @shared_docs
 class LearnsFromVotes(BaseEstimator):
-    """``predict``, ``predict_proba`` and ``refit`` of a classifier that holds ``student_``.
-
-    Its ``_learn`` makes a student from what was released, its ``_check`` looks at parameters, and ``_free_parameters``
-    says which of them (with the parameters of what they hold) are post-processing.
-    """
+    """``predict``, ``predict_proba`` and ``refit`` of a classifier that holds ``student_``. Its ``_learn`` makes a
+    student from what was released, its ``_check`` looks at parameters, and ``_free_parameters`` says which of them
+    (with the parameters of what they hold) are post-processing."""
 
     student: Any
     student_: Any
@@ -409,8 +407,6 @@ class LearnsFromVotes(BaseEstimator):
         **params
             As in scikit-learn.
 
-        Returns
-        -------
         {returns_self}
         """
         nested = {name: value for name, value in params.items() if "__" in name}

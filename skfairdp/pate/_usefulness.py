@@ -31,15 +31,11 @@ Teach = Callable[[StudentTrainingSet], Any]
 
 
 def fall_back_to_majority(student: Any, lessons: StudentTrainingSet, classes: Any, owner: str, teach: Teach) -> Any:
-    """The student, or the most frequent class where the released votes do not show that the student beats it.
-
-    All of it is post-processing of what was released, decided by public numbers. A student that stays is compared with
-    the constant by what the votes say of the queries, less what it may have learned of their noise. Teachers are surer
-    than they are right, so that ``ALLOWED`` is no gain. Where the noise in the mean share of
-    a class is below ``CLEAR`` the student stays, whatever it is; where it is hopeless it never does. Between, it is
-    trained again without one third of the queries at a time and compared with the constant on the votes left out, whose
-    noise it has not seen.
-    """
+    """The student, or the most frequent class where the released votes do not show that the student beats it; all of it
+    post-processing. A student that stays is compared with the constant by the votes, less what it may have learned of
+    their noise; teachers are surer than they are right, so that ``ALLOWED`` is no gain. Where the noise in a share is
+    below ``CLEAR`` it stays, where it is hopeless it never does; between, it is trained without one third of the
+    queries at a time and compared on the votes left out."""
     forecast = lessons.votes.forecast
     if lessons.n_classes < 2 or forecast is None:
         return student
@@ -99,15 +95,10 @@ def _shares(lessons: StudentTrainingSet) -> NDArray[np.float64]:
 
 
 def _beats(usual: int, lessons: StudentTrainingSet, teach: Teach) -> bool:
-    """Whether students get so much more of the votes kept from them than the usual class that nothing is at risk.
-
-    A student that learned nothing, and predicts classes as often as this one, loses ``L = Σ q_k (p_usual - p_k)`` in
-    accuracy. On votes it is behind by as much, and ahead by z standard errors s with probability ``Φ(-z - L/s)``. The
-    smallest z by which ``L Φ(-z - L/s)`` is within what is allowed is asked for: none where classes are as frequent.
-
-    A student may know something and lose all the same, where it predicts rare classes far more often than they occur:
-    at best ``Σ min(q_k, p_k)`` of its answers are right. What it may win at best has to be more than L.
-    """
+    """Whether students get so much more of the votes kept from them than the usual class that nothing is at risk. One
+    that learned nothing loses ``L = Σ q_k (p_usual - p_k)``, and is ahead by z standard errors s with probability
+    ``Φ(-z - L/s)``: the smallest z by which ``L Φ(-z - L/s)`` is within what is allowed is asked for. One that predicts
+    rare classes far too often is right on ``Σ min(q_k, p_k)`` at best, which has to win more than L."""
     n_queries, shares, rates = len(lessons.queries), _shares(lessons), _rates(lessons)
     if n_queries < LEAST_QUERIES:
         return False
@@ -144,11 +135,8 @@ def _words(forecast: VoteForecast, predicted: Any, owner: str) -> str:
 
 # ---- fairness --------------------------------------------------------------------------------------------------
 def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> bool:
-    """Say so where the gate stopped answering, or the student is above ``gamma`` though something aims at it.
-
-    A student that gives one class to all of ``X`` has no gap there, whatever is likely on other rows;
-    ``fall_back_to_majority`` has told that it does.
-    """
+    """Say so where the gate stopped answering, or the student is above ``gamma`` though something aims at it. One that
+    gives one class to all of ``X`` has no gap there, and ``fall_back_to_majority`` has told of it."""
     owner, gate, gamma = type(model).__name__, model._parts()["gate"], model._held_to()[0]
     by_counts, sampled = getattr(model.student_, "counted", None) is not None, model._lessons.limits is not None
     rows = "private" if by_counts else "sampled" if sampled else "public"

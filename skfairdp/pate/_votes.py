@@ -169,9 +169,8 @@ class Voting(BaseEstimator):
         if cost > epsilon:
             raise ValueError(
                 f"The noise scales given to {type(self).__name__} cost epsilon={privacy.rounded_up(cost)} at "
-                f"delta={delta:g} for "
-                f"{n_queries} queries, more than the epsilon={epsilon:g} asked for. Raise them, lower 'max_queries', "
-                "or leave them None."
+                f"delta={delta:g} for {n_queries} queries, more than the epsilon={epsilon:g} asked for. Raise them, "
+                "lower 'max_queries', or leave them None."
             )
         return plan
 

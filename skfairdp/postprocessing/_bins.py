@@ -83,13 +83,9 @@ class RowsAside(TablesOfScores):
 
 @dataclass(frozen=True)
 class BinsPlan(RowsAside):
-    """Two tables of counts. A record is in one cell of each, so that another one in its place moves two cells by
-    one.
-
-    With a ``guess`` the tables get their ``share`` of the squared cost, and rows are of several kinds, by the group
-    that is guessed. What guesses it is released before, so that a row's kind follows from the row, which is in one cell
-    as ever.
-    """
+    """Two tables of counts. A record is in one cell of each: another one in its place moves two cells by one. With a
+    ``guess`` the tables get their ``share`` of the squared cost, and rows are of several kinds, by the guessed group.
+    What guesses it is released before, so that a row's kind follows from the row, which is in one cell as ever."""
 
     @property
     def keeps_aside(self) -> bool:
@@ -170,10 +166,7 @@ class BinsPlan(RowsAside):
 
 def edges_from(histogram: Floats, n_bins: int, *, by_doubt: bool = False) -> Floats:
     """Where bins of about equally many rows end, from noisy counts; 1/2, the model's own threshold, is among them.
-
-    ``by_doubt`` a row counts as much as the standard deviation of its label, by its score: where few bins have to do
-    they are not spent on rows that no rule answers otherwise.
-    """
+    ``by_doubt`` a row counts as the standard deviation of its label: few bins go where rules may answer otherwise."""
     rows = np.maximum(histogram, 0.0)
     if by_doubt:
         middles = (np.arange(GRID) + 0.5) / GRID
@@ -200,16 +193,10 @@ _RIDGE = (0.1, 0.5)  # of intercepts and slopes: weak, and enough where a group 
 
 
 def smoothed_counts(counts: Floats, edges: Floats, sigma: float) -> tuple[Floats, float]:
-    """Draw noisy counts towards a smooth table, as far as their noise explains the difference.
-
-    In the smooth table the log-odds of each group and label are linear in those of the score. It has two numbers for
-    each group and label, where the counts have one for each bin: with few rows the counts are mostly noise, and the
-    table is not. With many rows the counts tell where the table is wrong, and win: this is an estimate of James and
-    Stein, whose weight goes to one.
-
-    Bins of each kind of rows have intercepts of their own, and slopes are those of all. Only released numbers are read,
-    so that this is post-processing.
-    """
+    """Draw noisy counts towards a smooth table, as far as their noise explains the difference; post-processing. There
+    the log-odds of each group and label are linear in those of the score, with intercepts of their own for each kind of
+    rows: two numbers, where the counts have one for each bin. With many rows the counts win: an estimate of James and
+    Stein, whose weight goes to one."""
     n_bins = len(edges) + 1
     table, kinds = counts.reshape(len(counts), -1), np.arange(len(counts)) // n_bins
     basis = np.column_stack([np.eye(kinds[-1] + 1)[kinds], _standard_scores(table, edges)])

@@ -240,8 +240,6 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         {subject}
             Passed on to the estimator, which must be fitted here and take it.
 
-        Returns
-        -------
         {returns_self}
 
         Raises

@@ -33,11 +33,9 @@ def fair_answers(
     in_favour: Floats | None = None,
     right_sides: Floats | None = None,
 ) -> Floats:
-    """Return how often each bin is answered by the second class, so that constraints hold on the counts.
-
-    Where nothing meets them, they are broken by as little as possible. With groups a higher score has never less of a
-    chance within its group. Without, bins are free: a rule that knows nothing but the score has no other way to parity.
-    """
+    """Return how often each bin is answered by the second class, so that constraints hold on the counts. Where nothing
+    meets them, they are broken by as little as possible. With groups a higher score has never less of a chance within
+    its group. Without, bins are free: a rule that knows nothing but the score has no other way to parity."""
     n_bins, n_groups, _ = counts.shape
     n_rules = n_groups if by_group else 1
     sizes = sizes_of(counts) if sizes is None else sizes
@@ -62,11 +60,9 @@ def fair_answers(
 
 
 def for_own_answers(counts: Floats, edges: Floats, sigma: float, n_rows: float) -> Floats:
-    """Rows by which a classifier is in the right before any is counted: ``DOUBT`` times the noise of all counts.
-
-    They lie where its rows lie, so that answering all rows otherwise takes that much evidence, and a part of them as
-    large a part. Without it noise alone had a classifier of 150 rows answer the rarer class for all of them.
-    """
+    """Rows by which a classifier is in the right before any is counted: ``DOUBT`` times the noise of all counts. They
+    lie where its rows lie, so that answering all rows otherwise takes that much evidence, and a part of them as large a
+    part. Without it noise alone had a classifier of 150 rows answer the rarer class for all of them."""
     rows = np.maximum(counts.sum(2), 0.0)
     own = np.resize(np.where(np.append(0.0, edges) >= 0.5, 1.0, -1.0), len(counts))[:, None]
     return np.asarray(DOUBT * sigma * np.sqrt(counts.size) * own * rows / max(float(rows.sum()), n_rows))

@@ -105,11 +105,8 @@ Counts = Ints
 
 
 class LaterLabels:
-    """Answers by group and label, answers without a label, and the tickets of the latter.
-
-    Both counts are replaced together and never changed in place, so that a reader in another thread has counts of one
-    moment; whoever writes holds the lock of IDP3.
-    """
+    """Answers by group and label, answers without a label, and the tickets of the latter. Both counts are replaced
+    together, never changed in place: readers in other threads see one moment; whoever writes holds the lock of IDP3."""
 
     def __init__(self, n_groups: int, n_classes: int) -> None:
         self.n_groups, self.n_classes = n_groups, n_classes

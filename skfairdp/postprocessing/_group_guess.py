@@ -44,12 +44,10 @@ _DIGITS = 5  # of a probability: the last bits of single precision do not decide
 @dataclass(frozen=True)
 class GuessedTransportPlan(TransportPlan, RowsAside):
     """The tables of a barycenter with rows by the kind of their guess as well: a record is in one cell of each.
-
     *Proof.* Rows of the look are drawn without a look at any, so that it is enough to show the guarantee for each such
     set. What guesses is released before, with the sizes of groups beside which it does so (see ``GuessPlan``). So the
     kind of a row follows from the row and from what is released, a record is in one cell of the table by kind, group
-    and score and in one of the look, or in none, and adaptive composition holds for all together.
-    """
+    and score and in one of the look, or in none, and adaptive composition holds for all together."""
 
     #: A distance takes more rows to know than a rate does.
     one_in: ClassVar[int] = 3
@@ -104,13 +102,10 @@ class GuessedTransportPlan(TransportPlan, RowsAside):
 
 @dataclass(frozen=True)
 class GuessedTransport:
-    """Moves scores by the kind of their guess, of which each group has a share. Post-processing.
-
-    A score goes to the mean of where every group's would go, weighted by the shares of groups among rows of its kind.
-    The guess is often wrong, so that groups come together by a part only. Weights are stretched away from those of all
-    rows therefore, by the strength at which distributions of the true groups agree best by the counts, less what so
-    large moves cost. Where the counts do not show that groups come closer, beyond noise, scores stay as they are.
-    """
+    """Moves scores by the kind of their guess to the mean of where every group's would go, weighted by the shares of
+    groups among rows of its kind; post-processing. As guesses are often wrong, weights are stretched away from those of
+    all rows, by the strength at which the true groups agree best by the counts, less what so large moves cost. Where
+    the counts do not show that groups come closer, beyond noise, scores stay as they are."""
 
     edges: Floats
     counts: Floats
@@ -221,15 +216,13 @@ class GroupGuess(PlainState):
 @dataclass(frozen=True)
 class GuessPlan:
     """Noisy gradients of the network, and tables by which it scales its columns.
-
     *Proof.* Which rows are kept aside is drawn without a look at any, so that it is enough to show the guarantee for
     each such set. A row of it, and a subject without rows, is nobody to the network: it adds nothing to a sum and
     counts in no table of columns. Any other record that comes or goes moves a sum by the clipping bound at most, and
     one in another one's place by twice that, with every row in every step. So sums and tables of columns have the
     events that are composed here. They are released before rows are counted by kind: kinds follow from a row and what
     is released, so that each of those counts moves as without kinds, and adaptive composition holds for all together.
-    Guesses of rows to come read nothing but what was released.
-    """
+    Guesses of rows to come read nothing but what was released."""
 
     net: "Net"
     step: "DPStep"

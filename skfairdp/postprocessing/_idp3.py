@@ -272,8 +272,6 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         {subject}
             Passed on to the estimator, which must take it.
 
-        Returns
-        -------
         {returns_self}
 
         Raises
@@ -320,8 +318,6 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
     def reset(self) -> Self:
         """Forget all that was committed: counts, labels and tickets. The estimator stays as it is.
 
-        Returns
-        -------
         {returns_self}
         """
         check_is_fitted(self, "groups_")
@@ -540,8 +536,6 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
             With constraints on labels: a name of each row, such as the index of the table, under which its label will
             come back. Refused rows wait for none, so theirs may come again once a person has decided.
 
-        Returns
-        -------
         {returns_self}
 
         Raises
@@ -568,8 +562,6 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         tickets : array-like of shape (n_rows,)
             What these rows were called in :meth:`update`.
 
-        Returns
-        -------
         {returns_self}
 
         Raises

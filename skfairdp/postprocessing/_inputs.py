@@ -90,11 +90,8 @@ def thawed(model: Any) -> Any:
 def split_rows(
     estimator: Any, X: Any, sensitive_features: Any, *, reset: bool, owner: str = "IDP3", private: bool = False
 ) -> tuple[Any, Any]:
-    """Return the features, and the groups from ``sensitive_columns`` or as given (None where there are none).
-
-    With a schema the features are the table as it is: the wrapped estimator reads it by a schema of its own. Of private
-    rows no group is an error then.
-    """
+    """Return the features, and the groups from ``sensitive_columns`` or as given (None where there are none). With a
+    schema features are the table as it is, read by the estimator's own; no group of a private row is an error then."""
     refuse_chunks(owner, X=X)
     _utils.refuse_masked(X, owner=owner, name="X", kind="not finite")
     schema = schema_for(estimator)
@@ -276,11 +273,9 @@ class FitArguments:
     subject: Any = None
 
     def metadata(self, wrapper: Any) -> dict[str, Any]:
-        """What the estimator of a wrapper asks for, in the form that its ``fit`` takes.
-
-        With metadata routing scikit-learn decides. Without it public rows are handed on to an estimator whose ``fit``
-        takes them, and groups to one that requests them by default, as all of this package do.
-        """
+        """What the estimator of a wrapper asks for, in the form that its ``fit`` takes. With metadata routing
+        scikit-learn decides. Without it public rows are handed on to an estimator whose ``fit`` takes them, and groups
+        to one that requests them by default, as all of this package do."""
         estimator = wrapper.estimator
         given = {name: getattr(self, name) for name in ("sensitive_features", "subject", *_PUBLIC)}
         given = {name: value for name, value in given.items() if value is not None}

@@ -158,8 +158,6 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
             Private groups. Needed unless ``sensitive_columns`` or a schema names them.
         {subject}
 
-        Returns
-        -------
         {returns_self}
 
         Warns
@@ -213,9 +211,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         Parameters
         ----------
         {X_predict}
-        sensitive_features : array-like of shape (n_rows,) or DataFrame, default=None
-            Group of each row; read with ``group_at_prediction=True`` only, and then needed unless
-            ``sensitive_columns`` or a schema names it.
+        {group_of_a_prediction}
 
         Returns
         -------

@@ -207,12 +207,9 @@ def contrast(membership: Floats, shares: Floats) -> Floats:
 
 
 def search_multipliers(trade_off: TradeOff, contrasts: Floats) -> Floats:
-    """Return multipliers of shape (n_groups, n_classes); zeros where nothing is better than no change.
-
-    The best classifier under parity constraints Γ(z, k) <= t answers ``argmax_k utility_k - Σ_z μ_zk contrast_z`` for
-    some μ >= 0. μ is found by dual ascent on the disparities measured on the public rows, while t goes down from the
-    present gap to 0 (with ``gamma``, until it is met); every iterate is offered to ``trade_off``.
-    """
+    """Multipliers of shape (n_groups, n_classes); zeros where nothing is better than no change. The best classifier
+    under Γ(z, k) <= t answers ``argmax_k utility_k - Σ_z μ_zk contrast_z`` for some μ >= 0, found by dual ascent on the
+    public rows while t goes down from the present gap to 0 (with ``gamma``, until it is met)."""
     shares = np.bincount(trade_off.groups, minlength=trade_off.shape[0]) / len(trade_off.groups)
     rate = 0.4 * (shares * (1 - shares))[:, None]  # a step then moves scores alike for groups of any size
     multipliers = best = np.zeros(trade_off.shape)

@@ -19,10 +19,9 @@ from skfairdp._utils import NamedEstimator, PublicData, invalid_parameter, silen
 class PublicPreprocessor(TransformerMixin, NamedEstimator):
     """Transformer that is fitted on public rows, whatever rows ``fit`` gets.
 
-    Guarantee: no value of the rows given to ``fit`` reaches the fitted transformer; only their number of
-    columns and the columns' names do, which are public. A scaler, an encoder or a PCA fitted on the private
-    rows of a pipeline is a release that the ε of the pipeline's last step does not cover; this one releases
-    nothing.
+    Guarantee: no value of the rows given to ``fit`` reaches the fitted transformer; only their number of columns and
+    the columns' names do, which are public. A scaler, an encoder or a PCA fitted on the private rows of a pipeline is a
+    release that the ε of the pipeline's last step does not cover; this one releases nothing.
 
     Parameters
     ----------

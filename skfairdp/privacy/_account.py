@@ -40,11 +40,8 @@ _HAND_ON = (
 
 
 def composed(first: PrivacySpent, *others: PrivacySpent) -> PrivacySpent:
-    """What all of these cost together, each release once: the one place where guarantees are added up.
-
-    They are stated for what ``first`` protects (for the attribute what fits for records tell of it counts as well), at
-    its δ; where no ε holds at that δ, at the largest of them.
-    """
+    """What all of these cost together, each release once: the one place where guarantees are added up. They are stated
+    for what ``first`` protects, at its δ; where no ε holds at that δ, at the largest of them."""
     every = (part for spent in (first, *others) for part in spent.parts or (spent,))
     parts = tuple({part.release or id(part): part for part in every}.values())
     if len(parts) == len(first.parts or (first,)):
@@ -139,11 +136,8 @@ def _digest(record: dict[str, Any]) -> str:
 
 
 def held_by(*things: Any) -> tuple[PrivacySpent, ...]:
-    """What was paid for and is among the parameters of an estimator, or in a list or dict of values.
-
-    Schemas that were released, columns and values of these, rows that a generator made, fitted models with a
-    ``privacy_``, whatever they are in.
-    """
+    """What was paid for and is among the parameters of an estimator, or in a list or dict of values: schemas, columns,
+    values, generated rows, fitted models with a ``privacy_``."""
     account = Account()
     for thing in things:
         for value in thing.get_params(deep=False).values() if hasattr(thing, "get_params") else [thing]:
@@ -154,11 +148,8 @@ def held_by(*things: Any) -> tuple[PrivacySpent, ...]:
 
 
 def carrying(model: Any, spent: PrivacySpent) -> Any:
-    """The model itself, which says wherever it goes on what was paid for it, beside a report that it has of its own.
-
-    That may be of released rows alone, as that of a private learner of synthetic rows is. So do private models that it
-    has fitted; what came fitted keeps what it says.
-    """
+    """The model itself, which says wherever it goes what was paid for it, beside its own report, which may be of
+    released rows alone. So do private models that it has fitted; what came fitted keeps what it says."""
     waiting, seen = [model], dict[int, Any]()
     while waiting:
         part = waiting.pop()

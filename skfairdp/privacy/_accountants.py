@@ -148,11 +148,9 @@ Leaves = tuple[tuple[DpEvent, int], ...]
 
 def _apart(leaves: Leaves) -> tuple[float, Leaves]:
     """The probability of rare disclosures, rounded up, and the other releases.
-
     A disclosure that happens with probability p is a mixture: with p anything, else the same for both neighbours. So
-    with probability P, at most the sum of all p, something is disclosed, and δ of the whole is at most
-    P + (1 - P) δ of the rest. Of several worst cases each branch is charged the largest P of all branches.
-    """
+    with probability P, at most the sum of all p, something is disclosed, and δ of the whole is at most P + (1 - P) δ of
+    the rest. Of several worst cases each branch is charged the largest P of all branches."""
     exposed, rest = 0.0, []
     for leaf, times in leaves:
         if isinstance(leaf, RareDisclosure):
@@ -223,11 +221,9 @@ def _rdp_bound(leaves: Leaves, delta: float) -> float | None:
 
 def _smallest_over_orders(leaves: Leaves, delta: float) -> float:
     """Smallest ε over ``RDP_ORDERS``, from an eighth of the divergences.
-
     (α − 1) times the ε of order α is convex: (α − 1) D_α is, for each pair of vote counts and so for the worst one, and
     so is what the conversion adds, whose second derivative is 1 / (α (α − 1)). Hence ε falls and then rises along the
-    grid, and its smallest value lies beside the best of every 16th order. Any order gives a valid bound.
-    """
+    grid, and its smallest value lies beside the best of every 16th order. Any order gives a valid bound."""
     coarse = np.unique(np.append(np.arange(0, len(RDP_ORDERS), _STRIDE), len(RDP_ORDERS) - 1))
     _, order = dpa.rdp_to_epsilon_and_order(RDP_ORDERS[coarse], _rdp(leaves, RDP_ORDERS[coarse]), delta)
     best = int(np.searchsorted(RDP_ORDERS, order))
@@ -310,11 +306,8 @@ def _steps(leaf: DpEvent, times: int) -> tuple[float, float, int]:
 
 
 def _charged_as_pure(leaves: Leaves) -> tuple[float, Leaves]:
-    """Pure ε of the responses that give away next to nothing, and the other releases.
-
-    Their losses never exceed that ε, so it adds to whatever ε the others have at the same δ. A grid as fine as theirs
-    would have millions of points for the others.
-    """
+    """Pure ε of the responses that give away next to nothing, and the other releases: their losses never exceed that ε,
+    so it adds to any ε of the others at the same δ. A grid as fine as theirs would have millions of points."""
     pure = [(leaf, times) for leaf, times in leaves if isinstance(leaf, dpa.RandomizedResponseDpEvent)]
     costs = {leaf: (pure_epsilon(leaf) or 0.0) * times for leaf, times in pure}
     tiny = {leaf: cost for leaf, cost in costs.items() if cost <= _NEXT_TO_NOTHING}
@@ -481,11 +474,8 @@ def _typical_loss(leaf: DpEvent) -> float:
 
 
 def _grid(leaves: Leaves, coarseness: int = 1) -> float:
-    """Grid of privacy losses: fine against the loss of the smallest release, so that rounding up costs < 0.1 %.
-
-    What matters is the grid over the typical loss of *one* release, since rounding adds to its variance and both add up
-    over the steps: a fortieth overstates ε by about 5e-5 of it, at 400 steps as at 20 000.
-    """
+    """Grid of privacy losses: a fortieth of the typical loss of *one* release, since rounding adds to its variance and
+    both add up over the steps. That overstates ε by about 5e-5 of it, at 400 steps as at 20 000."""
     grids = []
     for leaf, _ in leaves:
         if isinstance(leaf, (*_BITS, dpa.RandomizedResponseDpEvent)):

@@ -72,12 +72,8 @@ def attribute_event(event: DpEvent, neighboring_relation: str) -> DpEvent:
 
 
 def counted_for(protects: str, event: DpEvent, neighboring_relation: str) -> tuple[DpEvent, NeighboringRelation]:
-    """The event and the relation by which a fit counts in the total of what protects this unit.
-
-    As they are, with two exceptions. For an attribute every record counts that was replaced. For records, a subject
-    whose rows give way to none counts as one whose rows are replaced by any others, in two steps: each row is a part
-    of those.
-    """
+    """The event and the relation by which a fit counts in the total of what protects this unit: for an attribute a
+    record replaced; for records a subject whose rows give way to none, in two steps: each row is a part of those."""
     if protects == Protects.SENSITIVE_ATTRIBUTE != NeighboringRelation(neighboring_relation).protects:
         return attribute_event(event, neighboring_relation), NeighboringRelation.REPLACE_ATTRIBUTE
     if protects == Protects.RECORD and neighboring_relation == NeighboringRelation.ZERO_OUT_SUBJECT:

@@ -27,11 +27,8 @@ _BIT_LOG = 64 * _UNIT  # relative error of a log-probability: log_ndtr, its argu
 
 
 def _discrete_gaussian_tails(sigma: float, low: int, high: int, *, difference: bool) -> tuple[Array, Array]:
-    """Log P(N >= x) and log P(N < x) for integers x in low..high.
-
-    N is a discrete Gaussian of scale sigma, or the difference of two independent ones. The difference's mass at x is
-    exp(-x²/(4σ²)) times a theta function that depends only on the parity of x, so no convolution is needed.
-    """
+    """Log P(N >= x) and log P(N < x) for integers x in low..high, N a discrete Gaussian or the difference of two, whose
+    mass at x is exp(-x²/(4σ²)) times a theta function of the parity of x: no convolution is needed."""
     spread = sigma * (math.sqrt(2) if difference else 1)
     far = max(abs(low), abs(high))
     reach = math.ceil(math.hypot(far, 10 * spread)) + 2  # beyond lies less than exp(-50) of the tail at far
@@ -183,13 +180,9 @@ _MOST_NODES = 1_000_000  # with noise so small that more were needed, a divergen
 
 
 def sampled_gaussian_rdp(event: PoissonSampledDpEvent | ReplaceSampledGaussian, orders: Array) -> Array:
-    """Rényi divergence of one release at each order.
-
-    Records that come and go: between a mixture and the Gaussian without the record, the larger of the two directions
-    (Mironov, Talwar & Zhang 2019, Theorem 5). Records that change: between the mixtures with means 1 and -1, which
-    dominate every pair of contributions of norm 1 (the theorem of :func:`replace_sampled_deltas`, D = 2c), whatever
-    ``difference`` says.
-    """
+    """Rényi divergence of one release at each order: of records that come and go the larger direction (Mironov, Talwar
+    & Zhang 2019, Theorem 5); of records that change between mixtures with means 1 and -1, which dominate every pair of
+    norm 1 (:func:`replace_sampled_deltas`, D = 2c), whatever ``difference`` says."""
     replaced = isinstance(event, ReplaceSampledGaussian)
     noise = event.noise_multiplier if replaced else event.event.noise_multiplier
     if not noise > 0:
@@ -277,10 +270,8 @@ _SELECTION_UP = 1 + 2.0**-40  # above the rounding errors of the sums below, and
 
 
 def stopping_parameter(mean: float, shape: float) -> float:
-    """The γ in (0, 1) at which a truncated negative binomial law of this shape η has this mean (Definition 1).
-
-    ``E K = η (1-γ) / (γ (1-γ^η))``; for η = 0 the limit ``(1/γ - 1) / ln(1/γ)``.
-    """
+    """The γ in (0, 1) at which a truncated negative binomial law of this shape η has this mean (Definition 1): ``E K =
+    η (1-γ) / (γ (1-γ^η))``; for η = 0 the limit ``(1/γ - 1) / ln(1/γ)``."""
     if not (mean > 1 and math.isfinite(mean)):
         raise ValueError(f"The mean number of trials must be greater than 1 and finite. Got {mean!r} instead.")
 
@@ -294,18 +285,10 @@ def stopping_parameter(mean: float, shape: float) -> float:
     return math.exp(brentq(lambda v: expected(v) - mean, low, -1e-12, xtol=1e-14, rtol=1e-14))
 
 
-def selection_rdp(
-    orders: Array, rdp: Array, mean: float, shape: float, all_orders: Array | None = None, all_rdp: Array | None = None
-) -> Array:
-    """Rényi divergence of the best of K runs, K random and secret, from that of one run.
-
-    Notes
-    -----
-    Theorem 2: ``r'(l) = r(l) + (1+η) min_h [(1-1/h) r(h) + ln(1/γ)/h] + ln(E K)/(l-1)``. Theorem 6 (Poisson, mean m):
-    ``r'(l) = r(l) + m δ(l) + ln(m)/(l-1)``, δ(l) being that of one run at ε = ln(1 + 1/(l-1)).
-    """
-    if all_orders is None or all_rdp is None:
-        all_orders, all_rdp = orders, rdp
+def selection_rdp(orders: Array, rdp: Array, mean: float, shape: float, all_orders: Array, all_rdp: Array) -> Array:
+    """Rényi divergence of the best of K runs, K random and secret, from that of one run at all orders h. Theorem 2:
+    ``r'(l) = r(l) + (1+η) min_h [(1-1/h) r(h) + ln(1/γ)/h] + ln(E K)/(l-1)``. Theorem 6 (Poisson, mean m):
+    ``r'(l) = r(l) + m δ(l) + ln(m)/(l-1)``, δ(l) being that of one run at ε = ln(1 + 1/(l-1))."""
     if math.isinf(shape):
         exposed = mean * _deltas_of_rdp(np.log1p(1 / (orders - 1)), all_orders, all_rdp)
         return (rdp + exposed + math.log(mean) / (orders - 1)) * _SELECTION_UP

@@ -41,10 +41,8 @@ def rdp_to_epsilon(orders: Sequence[float] | Floats, rdp: Floats, delta: float) 
 
 
 def rdp_to_epsilon_and_order(orders: Sequence[float] | Floats, rdp: Floats, delta: float) -> tuple[float, float]:
-    """As :func:`rdp_to_epsilon`, with the order that gave the smallest ε.
-
-    Rounded up. A divergence that is no number proves nothing.
-    """
+    """As :func:`rdp_to_epsilon`, with the order that gave the smallest ε, rounded up. A divergence that is no number
+    proves nothing."""
     if np.any(np.less(rdp, 0)):
         raise ValueError("A Rényi divergence is at least 0.")
     certain = np.where(np.isnan(rdp), np.inf, rdp) * (1 + ROUNDING)
@@ -67,11 +65,8 @@ def rdp_epsilon(event: DpEvent, delta: float) -> float | None:
 def gaussian_pld(
     noise_multiplier: float, grid: float, sampling_probability: float = 1.0, *, replaced: bool = False
 ) -> PrivacyLossDistribution:
-    """Privacy loss of a (Poisson-sampled) Gaussian with unit sensitivity, pessimistic, add/remove.
-
-    Of neighbours that replace a contribution u by v, both of norm 1, where ``replaced``: dp-accounting reads its noise
-    multiplier as noise over that norm, so that u = -v, at distance 2, is the worst case.
-    """
+    """Privacy loss of a (Poisson-sampled) Gaussian with unit sensitivity, pessimistic, add/remove. ``replaced``:
+    dp-accounting's multiplier is noise over the norm of a contribution, so that u = -v, at distance 2, is the worst."""
     neighbours = NeighboringRelation.REPLACE_ONE if replaced else NeighboringRelation.ADD_OR_REMOVE_ONE
     return from_gaussian_mechanism(
         noise_multiplier, value_discretization_interval=grid, sampling_prob=sampling_probability,
@@ -80,34 +75,26 @@ def gaussian_pld(
 
 
 def pld_from_deltas(deltas: Floats, half_width: int, grid: float) -> PrivacyLossDistribution:
-    """Turn a hockey-stick curve on the grid ``-half_width..half_width`` into a pessimistic distribution.
-
-    Connect-the-dots (Doroshenko et al. 2022) lies above the curve everywhere. The curve is symmetric in the two
-    neighbours, so one distribution serves both directions.
-    """
+    """Turn a hockey-stick curve on the grid ``-half_width..half_width`` into a distribution that lies above it
+    everywhere: connect-the-dots (Doroshenko et al. 2022). The curve is symmetric, so one serves both directions."""
     curve = np.clip(np.minimum.accumulate(deltas), 0.0, 1.0)
     pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, -half_width, half_width, curve)
     return PrivacyLossDistribution(pmf)
 
 
 def self_compose(pld: PrivacyLossDistribution, times: int) -> PrivacyLossDistribution:
-    """Compose a distribution with itself, its truncated tails charged as infinite loss.
-
-    dp-accounting takes moments to see where it may cut. Where the outermost mass is subnormal, SciPy's ``logsumexp``
-    divides by it, overflows, and then takes the plain sum instead: the moments stay what they are.
-    """
+    """Compose a distribution with itself, its truncated tails charged as infinite loss. Where the outermost mass is
+    subnormal SciPy's ``logsumexp`` overflows and takes the plain sum instead: the moments stay what they are."""
     with np.errstate(over="ignore"):
         return pld if times == 1 else pld.self_compose(times, tail_mass_truncation=TAIL_MASS)
 
 
 def epsilon_from_pld(pld: PrivacyLossDistribution, delta: float, compositions: int = 1) -> float:
     """Smallest ε of a distribution at δ, rounded up; inf where none exists.
-
     A T-fold convolution by Fourier transform misplaces at most ``T log2(N) 2**-53 ||p|| sqrt(N)`` of the mass: the
     transform is wrong by ``log2(N) 2**-53`` of it, its T-th power by T times that, and Cauchy and Schwarz turn the root
     of the sum of squares into a sum. With log2(N) ≤ 25 and a pmf p that spreads over a hundredth of the grid that is
-    below T ``CONVOLUTION``, and δ pays for it.
-    """
+    below T ``CONVOLUTION``, and δ pays for it."""
     certain = delta * (1 - 2.0**-40) - compositions * CONVOLUTION
     if certain <= 0:
         return math.inf

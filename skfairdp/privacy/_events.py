@@ -271,15 +271,11 @@ _PROVEN_UNDER: dict[type[DpEvent], tuple[tuple[str, ...], str]] = {
 
 
 def check_event(event: DpEvent, neighboring_relation: str | None = None) -> None:
-    """Refuse an event whose ε would be meaningless. Every door that takes an event calls this.
-
-    It walks the whole tree: types that no accountant here knows (subclasses too, which may mean something else), NaN,
-    infinite and negative numbers, bools, counts that are no positive integers, probabilities outside (0, 1], empty
-    compositions, more than 2**53 releases of one kind, and trees deeper than 128 levels. A noise of exactly 0 is
-    allowed where dp-accounting allows it: it is a release without noise, and its ε is inf.
-    With a ``neighboring_relation`` a release whose cost is not proven for those neighbours is refused as well, however
-    deep it stands in the tree. The ValueError names the type and the field, or the relations.
-    """
+    """Refuse an event whose ε would be meaningless; every door that takes an event calls this. The whole tree is
+    walked: types that no accountant here knows (subclasses too), numbers that are none of their field, empty
+    compositions, more than 2**53 releases of one kind, trees deeper than 128 levels. A noise of exactly 0 is a release
+    without noise, whose ε is inf. With a ``neighboring_relation`` a release whose cost is not proven for those
+    neighbours is refused too."""
     waiting: list[tuple[Any, int, int]] = [(event, 1, 1)]
     while waiting:
         node, times, depth = waiting.pop()

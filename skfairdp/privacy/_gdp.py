@@ -51,11 +51,8 @@ def gdp_delta(epsilon: float, mu: float) -> float:
 
 
 def _delta_above(epsilon: float, mu: float, margins: int = 1) -> float:
-    """δ, raised by so many times what its arithmetic may be wrong by.
-
-    One margin is above the truth, and up to two margins above it; three are above whatever one may come to, for all
-    smaller μ and larger ε too.
-    """
+    """δ, raised by so many times what its arithmetic may be wrong by. One margin is above the truth, and up to two
+    margins above it; three are above whatever one may come to, for all smaller μ and larger ε too."""
     upper, upper_error = _log_ndtr(-epsilon / mu, mu / 2)
     if upper == -math.inf:
         return math.ulp(0.0)  # below every float, and not 0
@@ -167,11 +164,9 @@ def _check_delta(delta: float) -> None:
 
 
 class GDPFilter:
-    """Stops an adaptive sequence of Gaussian releases before it exceeds a fixed μ.
-
-    If the squared costs, each allowed to depend on earlier *outputs*, never sum to more than μ², the whole
-    interaction is μ-GDP (Smith & Thakurta 2022). What is certified is the cap μ, never the sum actually spent.
-    """
+    """Stops an adaptive sequence of Gaussian releases before it exceeds a fixed μ. If the squared costs, each allowed
+    to depend on earlier *outputs*, never sum to more than μ², the whole interaction is μ-GDP (Smith & Thakurta 2022).
+    What is certified is the cap μ, never the sum actually spent."""
 
     def __init__(self, mu: float) -> None:
         if not 0 < mu < math.inf:

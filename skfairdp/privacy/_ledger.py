@@ -409,9 +409,7 @@ class PrivacyLedger:
     @property
     def _inside_another_call(self) -> bool:
         """A signal handler, or a hook on warnings, may run in the middle of a call: the lock lets its own thread pass.
-
-        What it charged would be lost to the call that goes on with what it had read before.
-        """
+        What it charged would be lost to the call that goes on with what it had read before."""
         frame = sys._getframe(1).f_back  # of whoever called charge
         while frame is not None:
             if frame.f_code.co_filename == __file__ and frame.f_locals.get("self") is self:
@@ -489,11 +487,9 @@ class PrivacyLedger:
             return reopen, (str(self.path), self.epsilon, self.delta, len(chain.entries), known)
 
     def _promote(self) -> None:
-        """Move an in-memory ledger to a temporary file, so that other processes count into the same one.
-
-        The file is complete and on disk before it takes the place of what is in memory; if it cannot be written,
-        nothing has changed. Its folder is new and belongs to this user alone: nobody else can plant a link there.
-        """
+        """Move an in-memory ledger to a temporary file, so that other processes count into the same one. The file is
+        complete and on disk before it takes the place of what is in memory; if it cannot be written, nothing has
+        changed. Its folder is new and belongs to this user alone: nobody else can plant a link there."""
         self._known()
         try:
             folder = os.path.realpath(tempfile.mkdtemp(prefix="skfairdp-ledger-"))
@@ -590,10 +586,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def reopen(path: str, epsilon: float, delta: float, count: int = 0, head: str = "") -> PrivacyLedger:
-    """Unpickle: the same object in the same process, the same file in another, exhausted where that is gone.
-
-    Nothing is read here, so that a model can be loaded whatever became of the ledger it was fitted with.
-    """
+    """Unpickle: the same object in the same process, the same file in another, exhausted where that is gone. Nothing is
+    read here, so that a model can be loaded whatever became of the ledger it was fitted with."""
     ledger = _OPEN.get(path)
     if ledger is None:
         ledger = PrivacyLedger(epsilon, delta)

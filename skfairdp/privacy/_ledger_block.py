@@ -55,10 +55,8 @@ def leave_block(ledger: "PrivacyLedger") -> None:
 
 
 def ledger_in_use(given: "PrivacyLedger | Uncharged | None" = None) -> Any:
-    """The ledger that counts a release: what was given, else that of the block around; None where nothing does.
-
-    Threads do not inherit a block, so one without a block of its own counts on the one that another thread has open.
-    """
+    """The ledger that counts a release: what was given, else that of the block around; None where nothing does. Threads
+    do not inherit a block, so one without a block of its own counts on the one that another thread has open."""
     if given is not None:
         return None if isinstance(given, Uncharged) else given
     around = _AROUND.get(())
@@ -81,11 +79,9 @@ def note_release(name: str, ledger: Any) -> None:
 
 
 def ledgers_of(fitted: Any) -> list[Any]:
-    """The ledgers at hand that hold charges of a fit, or of what is inside of it: its own before others.
-
-    Given as parameters, or charged in this process. One that was put in the place of another, that is empty in a
-    process to which no ledger came, or whose file is gone, holds none.
-    """
+    """The ledgers at hand that hold charges of a fit, or of what is inside of it: its own before others. Given as
+    parameters, or charged in this process. One that was put in the place of another, that is empty in a process to
+    which no ledger came, or whose file is gone, holds none."""
     parameters = fitted.get_params(deep=True) if hasattr(fitted, "get_params") else {}
     given = [value for name, value in parameters.items() if name.rsplit("__", 1)[-1] == "ledger"]
     parts = [part for part in (fitted.privacy_.own, *fitted.privacy_.parts) if part.on_record]

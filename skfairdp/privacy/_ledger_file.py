@@ -106,10 +106,8 @@ def relation_of(entries: Iterable[LedgerEntry], protects: str) -> NeighboringRel
 
 
 def _counted(entries: Iterable[LedgerEntry], protects: str) -> Iterator[tuple[DpEvent, NeighboringRelation]]:
-    """The fits in the total of a unit: of another unit than their own as that allows.
-
-    Those whose promise is one for this unit, as a fit for subjects protects each of their rows; of attributes all.
-    """
+    """The fits in the total of a unit: of another unit than their own as that allows. Those whose promise is one for
+    this unit, as a fit for subjects protects each of their rows; of attributes all."""
     for one in entries:
         if one.protects == protects:
             yield one.event, NeighboringRelation(one.neighboring_relation)
@@ -146,10 +144,8 @@ class Chain:
         return self._header(len(self.entries), self.hashes[-1])
 
     def check_header(self, line: bytes) -> int:
-        """Refuse a header of another budget, or one that was damaged; return its count of entries.
-
-        Only the budget has to be that of this chain, not the count.
-        """
+        """Refuse a header of another budget, or one that was damaged; return its count of entries. Only the budget has
+        to be that of this chain, not the count."""
         fields = json.loads(line)
         if _budget(fields["epsilon"], fields["delta"]) != _budget(_plain(self.epsilon), self.delta):
             raise OtherBudgetError(fields["epsilon"], fields["delta"])
@@ -180,11 +176,9 @@ class Chain:
         return replace(self, entries=(*self.entries, *entries), hashes=tuple(hashes), lines=b"".join(lines))
 
     def continued(self, lines: Iterable[bytes]) -> "Chain":
-        """The chain with these lines of a file (without their newlines) added.
-
-        The lines are written again from what they say, at the place they stand: the smallest difference, in an index,
-        a hash, a value or a space, means that a line was changed, moved, doubled, or that one before it was cut.
-        """
+        """The chain with these lines of a file (without their newlines) added. The lines are written again from what
+        they say, at the place they stand: the smallest difference, in an index, a hash, a value or a space, means that
+        a line was changed, moved, doubled, or that one before it was cut."""
         lines = list(lines)
         longer = self.appended(*(LedgerEntry.of_plain(json.loads(line)) for line in lines))
         if longer.lines[len(self.lines) :] != b"".join(line + b"\n" for line in lines):
@@ -243,12 +237,9 @@ _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # the path is resolved once: a link t
 
 
 class LedgerFile:
-    """Reads and extends the file of a ledger, under a lock that belongs to the inode and not to its name.
-
-    Symbolic links are resolved and hard links lead to the same inode, so that all names of one file share one lock:
+    """Reads and extends the file of a ledger, under a lock of the inode, so that all names of one file share it:
     ``flock`` on the file itself. Systems without it (Windows) lock ``<path>.lock`` and refuse a file with several hard
-    links. Between machines the lock is as good as that of their common file system.
-    """
+    links. Between machines the lock is as good as that of their common file system."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

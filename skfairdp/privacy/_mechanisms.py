@@ -150,12 +150,10 @@ class GaussianMechanism(_OfValues, _Noise):
 @dataclass(frozen=True)
 class ExponentialMechanism:
     """Choose one of several candidates, the likelier the higher its score: with a chance proportional to e^(rq).
-
-    A score moves by at most ``sensitivity`` Δ, so that ratios of chances under two neighbours lie within a range of
-    2rΔ (Dong, Durfee & Rogers 2020). By two answers of such a range the tests of neighbours are the best if their log
-    odds are a + rΔ and a - rΔ; the difference of their normal quantiles is largest at a = 0, because the slope of
-    Φ⁻¹(logistic(x)) falls on both sides of 0. With rΔ = logit Φ(μ/2) that difference is μ: the choice is μ-GDP.
-    """
+    A score moves by at most ``sensitivity`` Δ, so that ratios of chances under two neighbours lie within a range of 2rΔ
+    (Dong, Durfee & Rogers 2020). By two answers of such a range the tests of neighbours are the best if their log odds
+    are a + rΔ and a - rΔ; the difference of their normal quantiles is largest at a = 0, because the slope of
+    Φ⁻¹(logistic(x)) falls on both sides of 0. With rΔ = logit Φ(μ/2) that difference is μ: the choice is μ-GDP."""
 
     mu: float
     sensitivity: float = 1.0
@@ -198,12 +196,9 @@ class ExponentialMechanism:
 
 @dataclass(frozen=True)
 class NoisyVotes(_OfValues, _Noise):
-    """Release the vote histogram of a query ("soft labels"): of shape (n_queries, n_classes).
-
-    One record changes one vote. With two classes the first count determines the second (their sum is public), so
-    one number with sensitivity 1 is released; with more, the histogram, with sensitivity √2. Noisy counts may be
-    negative and, for K > 2, need not sum up.
-    """
+    """Release the vote histogram of a query ("soft labels"): of shape (n_queries, n_classes). One record changes one
+    vote: with more than two classes a sensitivity of √2. Of two the first count determines the second (their sum is
+    public): one number with sensitivity 1. Noisy counts may be negative and, for K > 2, need not sum up."""
 
     n_teachers: int = 1
     n_classes: int = 2
@@ -610,11 +605,9 @@ class RandomizedResponse(_OfValues):
         return answers
 
     def weights(self, released: ArrayLike) -> Floats:
-        """Return what stands for the unknown membership: its expectation over the noise is the true one, exactly.
-
-        The inverse of the channel, ``(1[released = a] - lie) / (truth - lie)``: signed, each row summing to 1. A sum of
-        ``weights[:, a] * h`` over rows estimates the sum of h over group a without bias. Post-processing.
-        """
+        """Return what stands for the unknown membership: its expectation over the noise is the true one, exactly. The
+        inverse of the channel, ``(1[released = a] - lie) / (truth - lie)``: signed, each row summing to 1. A sum of
+        ``weights[:, a] * h`` over rows estimates the sum of h over group a without bias. Post-processing."""
         answers = np.eye(self.n_values)[self._check(released)]
         ratio_minus_1 = self.ratio - 1  # exact: for a small ε, truth and lie differ in their last digits only
         return (answers - self.lie) / (float(ratio_minus_1) * self.lie)

@@ -100,11 +100,8 @@ class NoiseSource:
         return int(self._words(1)[0] >> np.uint64(1))
 
     def normal(self, size: int | tuple[int, ...] = 1) -> NDArray[np.float64]:
-        """Draw independent standard normals.
-
-        By inversion of 63 uniform bits and a sign: the tail reaches 8.9 standard deviations, and cutting it there
-        changes the distribution by less than 2e-19 in total variation.
-        """
+        """Draw independent standard normals. By inversion of 63 uniform bits and a sign: the tail reaches 8.9 standard
+        deviations, and cutting it there changes the distribution by less than 2e-19 in total variation."""
         words = self._words(int(np.prod(size)))
         sign = np.where(words & np.uint64(1), 1.0, -1.0)
         half = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64  # in (0, 1/2]
@@ -180,11 +177,9 @@ class NoiseSource:
         return chosen
 
     def joined(self, probability: float, n_rows: int) -> NDArray[np.int64]:
-        """Sorted positions of the rows whose coin of :meth:`bernoulli` comes up True, without a coin for each.
-
-        The number of heads among a block of rows is binomial, and given it every set of so many rows is as likely. So
-        time follows the number of heads. Rows that are likely to join have their coins tossed.
-        """
+        """Sorted positions of the rows whose coin of :meth:`bernoulli` comes up True, without a coin for each. The
+        number of heads among a block of rows is binomial, and given it every set of so many rows is as likely. So time
+        follows the number of heads. Rows that are likely to join have their coins tossed."""
         if probability > _RARE:
             return np.flatnonzero(self.bernoulli(probability, n_rows))
         if not probability >= 0:
@@ -263,19 +258,15 @@ class NoiseSource:
         return u + scale * v
 
     def floored_laplace(self, scale: int, size: int | tuple[int, ...] = 1) -> NDArray[np.int64]:
-        """Draw ``floor(scale L)`` with independent Laplace numbers L, exactly in distribution.
-
-        Its magnitude is geometric, and on the other side of 0 the same, one lower: no floating-point number is drawn.
-        """
+        """Draw ``floor(scale L)`` with independent Laplace numbers L, exactly in distribution. Its magnitude is
+        geometric, and on the other side of 0 the same, one lower: no floating-point number is drawn."""
         drawn = [self._geometric(scale) for _ in range(int(np.prod(size)))]
         return np.array([-1 - k if self._below(2) else k for k in drawn], dtype=np.int64).reshape(size)
 
     def discrete_gaussian(self, sigma: float, size: int | tuple[int, ...] = 1) -> NDArray[np.int64]:
-        """Draw from the discrete Gaussian, exactly, in integer arithmetic.
-
-        ``P(x) ∝ exp(-x²/(2 sigma²))`` over the integers (Canonne, Kamath & Steinke 2020, Algorithm 3). A sigma
-        with few binary digits is faster; the mechanisms round theirs up to a multiple of 1/1024.
-        """
+        """Draw from the discrete Gaussian, exactly, in integer arithmetic. ``P(x) ∝ exp(-x²/(2 sigma²))`` over the
+        integers (Canonne, Kamath & Steinke 2020, Algorithm 3). A sigma with few binary digits is faster; the mechanisms
+        round theirs up to a multiple of 1/1024."""
         variance = Fraction(sigma) ** 2
         a, b = variance.numerator, variance.denominator
         t = floor(sigma) + 1
@@ -297,10 +288,8 @@ def _lower_quantile(digits: int, n_bits: int) -> Any:
 
 @lru_cache(maxsize=64)
 def _heads_of_a_block(chance: int) -> tuple[int, list[int]]:
-    """Rows of a block, as a power of two, and the distribution of the heads among them, in 256 bits.
-
-    Each row's coin shows heads with probability ``chance / 2^53``; a block has about one.
-    """
+    """Rows of a block, as a power of two, and the distribution of the heads among them, in 256 bits. Each row's coin
+    shows heads with probability ``chance / 2^53``; a block has about one."""
     bits = 53 - (chance - 1).bit_length()
     with mpmath.workprec(400):
         q = mpmath.ldexp(mpmath.mpf(chance), -53)
@@ -321,10 +310,8 @@ def open_source(seed: int | None = None) -> NoiseSource:
 
 
 class PoissonSample:
-    """A secret sample that each row joins by itself, with the same public probability.
-
-    It releases nothing: positions are private and must not leave the fit.
-    """
+    """A secret sample that each row joins by itself, with the same public probability. It releases nothing: positions
+    are private and must not leave the fit."""
 
     def __init__(self, probability: float) -> None:
         self.probability = probability
@@ -346,10 +333,8 @@ class SecretChoice:
 
 
 class SecretDraws:
-    """Secret draws that come before any release and cost nothing, such as the folds of a search.
-
-    It has no noise to give.
-    """
+    """Secret draws that come before any release and cost nothing, such as the folds of a search. It has no noise to
+    give."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._source = open_source(seed)

@@ -73,10 +73,8 @@ def _effort(leaf: Any, lossy: bool, times: float, nested: int) -> float:
 
 
 def releases_of(event: Any) -> Releases:
-    """Elementary releases of an event tree with their counts, in the order of the tree.
-
-    They can be hashed, and of a worst case each option is there once.
-    """
+    """Elementary releases of an event tree with their counts, in the order of the tree. They can be hashed, and of a
+    worst case each option is there once."""
     found: dict[Any, int] = {}
 
     def walk(node: Any, times: int) -> None:
@@ -228,10 +226,8 @@ def _composed(releases: Releases) -> Any:
 
 # ---- a record replaced by another one --------------------------------------------------------------------------------
 def to_replace_one(event: Any) -> Any:
-    """The event of the same releases where a record becomes another one, of an event for none in its place.
-
-    Written from what each event promises for one step, record → none, since the change is two of them.
-    """
+    """The event of the same releases where a record becomes another one, of an event for none in its place: by what
+    each event promises for one step, record → none, of which the change is two."""
     parts: list[Any] = [dp.SelfComposedDpEvent(_two_steps(leaf), times) for leaf, times in releases_of(event)]
     return dp.ComposedDpEvent(parts) if parts else dp.NoOpDpEvent()
 
@@ -643,11 +639,9 @@ def _bit_curve(leaf: Any, losses: Floats) -> Floats:
 
 
 def _replaced_curve(leaf: ours.ReplaceSampledGaussian, losses: Floats) -> Floats:
-    """``q sup_t [Φ(t) - g' ((1-b) Φ(t - c/s) + b Φ(t - D/s))]`` with ``g' = 1 + (g-1)/q`` and ``b = g/g'``.
-
-    At the supremum ``g' ((1-b) exp(ct/s - c²/2s²) + b exp(Dt/s - D²/2s²)) = 1``. The logarithm of the left side is
-    convex and rises, so Newton's steps from the right of its root never pass it.
-    """
+    """``q sup_t [Φ(t) - g' ((1-b) Φ(t - c/s) + b Φ(t - D/s))]`` with ``g' = 1 + (g-1)/q`` and ``b = g/g'``. At the
+    supremum ``g' ((1-b) exp(ct/s - c²/2s²) + b exp(Dt/s - D²/2s²)) = 1``. The logarithm of the left side is convex and
+    rises, so Newton's steps from the right of its root never pass it."""
     q, near, far = leaf.sampling_probability, 1 / leaf.noise_multiplier, leaf.difference / leaf.noise_multiplier
     size = np.abs(losses)
     scale = 1 + np.expm1(size) / q

@@ -147,11 +147,8 @@ def check_guarantee(stated: Any) -> tuple[Protects, NeighboringRelation]:
 
 
 def relation_for(n_rows: int | None, *, by_subject: bool = False) -> NeighboringRelation:
-    """The neighbours of a run whose rate, steps and divisor follow from the declared number of rows.
-
-    Where none is declared they follow from the true one, which is public then: neighbours have equally many rows, and
-    one record is replaced by a null record. Where all of it follows the number of subjects, one of them has no rows.
-    """
+    """The neighbours of a run whose rate, steps and divisor follow from the declared number of rows; where none is
+    declared, from the true one, which is public then; or from the number of subjects."""
     if by_subject:
         return NeighboringRelation.ZERO_OUT_SUBJECT
     return NeighboringRelation.ZERO_OUT if n_rows is None else NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -404,10 +401,8 @@ class PrivacySpent:
         return replace(state(self, subject=subject, ledger=ledger), gap_bound=gap_bound, gap=gap, holds=holds)
 
     def __add__(self, other: object) -> "PrivacySpent":
-        """Both fits on the same data, composed from their events, under the relation that both imply, if any.
-
-        A fit for subjects protects each of their rows as well, so with one for records it adds up as that.
-        """
+        """Both fits on the same data, composed from their events, under the relation that both imply, if any. A fit for
+        subjects protects each of their rows as well, so with one for records it adds up as that."""
         if not isinstance(other, PrivacySpent):
             return NotImplemented
         from skfairdp.privacy._account import composed

@@ -43,10 +43,8 @@ class Allowance:
 
 
 def allowance(event: DpEvent) -> Allowance:
-    """What an event allows: of a worst case all options, as other records meet other ones.
-
-    Of a selection no release but itself: how many trials it makes is secret, so that its releases are not told.
-    """
+    """What an event allows: of a worst case all options, as other records meet other ones; of a selection only itself:
+    how many trials it makes is secret, so that its releases are not told."""
     squares = ratios = rare = 0.0
     others: dict[DpEvent, int] = {}
     for leaf, times in ours.flatten(event).items():

@@ -2,7 +2,6 @@
 
 import hashlib
 import html
-import importlib
 import json
 import math
 import platform
@@ -85,10 +84,8 @@ def unit_of(relation: str, rows_of: str = "") -> str:
 
 
 def attack_bound(rate: float, curve: Iterable[tuple[float, float]], mu: float | None) -> float:
-    """Largest true-positive rate of any test for one person's data, at a false-positive rate.
-
-    From the Gaussian trade-off curve where there is a μ, and from each (δ, ε) of the curve: the smallest counts.
-    """
+    """Largest true-positive rate of any test for one person's data at a false-positive rate: the smallest by the
+    Gaussian trade-off curve, where there is a μ, and by each (δ, ε) of the curve."""
     bounds = [1.0]
     if mu is not None and math.isfinite(mu):
         bounds.append(float(ndtr(ndtri(rate) + mu)))
@@ -153,11 +150,9 @@ def described_releases(event: Any) -> list[dict[str, Any]]:
 @dataclass(frozen=True)
 class PrivacyStatement:
     """What a fit guarantees, made from its ``privacy_`` alone: nothing in it follows private values.
-
     Every figure can be recomputed from the releases in the statement, without the data and without this program's
     accountants: ``python -m skfairdp verify FILE`` does so for the text of :meth:`to_json`. Its digest tells an edited
-    text from the one that was written; it is no signature, and only a ledger says that there was such a fit.
-    """
+    text from the one that was written; it is no signature, and only a ledger says that there was such a fit."""
 
     text: str = field(repr=False)
     gap_bound: float | None = None
@@ -244,14 +239,10 @@ class PrivacyStatement:
         return registry_entry(self, **entries)
 
     def to_registry_yaml(self, **entries: Any) -> str:
-        """As :meth:`to_registry`, as YAML. (Without PyYAML: as JSON, which is YAML.)"""
+        """As :meth:`to_registry`, as YAML."""
+        import yaml
 
-        entry = self.to_registry(**entries)
-        try:
-            yaml = importlib.import_module("yaml")
-        except ImportError:
-            return json.dumps(entry, indent=2, ensure_ascii=False) + "\n"
-        return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
+        return str(yaml.safe_dump(self.to_registry(**entries), sort_keys=False, allow_unicode=True, width=100))
 
     def add_to_card(self, card: Any, *, section: str = "Privacy") -> Any:
         """Add the statement to a model card."""

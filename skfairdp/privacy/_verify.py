@@ -527,10 +527,8 @@ def _event(described: Any) -> Any:
 
 # ---- ledgers ---------------------------------------------------------------------------------------------------------
 def _on_ledger(ledger: Mapping[str, Any], parts: Any) -> Check:
-    """The ledger knows of this fit: what was added up and charged to it, or at least one of them, are its entries.
-
-    A search charges several times in a row under its own name.
-    """
+    """The ledger knows of this fit: what was added up and charged to it, or at least one of them, are its entries. A
+    search charges several times in a row under its own name."""
     entries = [(_of_whom(entry), entry["label"], _event(entry["event"])) for entry in ledger["entries"]]
     found = absent = 0
     for part, event in parts:
@@ -589,11 +587,8 @@ def _ledger_story(ledger: Mapping[str, Any]) -> list[Check]:
 
 
 def _totals(entries: Any, delta: float, ceiling: float, claimed: Mapping[Any, Any] | None) -> list[Check]:
-    """The composed ε of each kind of guarantee: under the ceiling, and no more than was claimed.
-
-    What fits for records tell of the attribute counts in the total for attributes too, if there is one; a fit for
-    subjects, in the total for records.
-    """
+    """The composed ε of each kind of guarantee: under the ceiling, and no more than was claimed. Fits for records count
+    for attributes too, if there are any; fits for subjects, for records."""
     for entry in entries:
         if _PROTECTS.get(entry["neighboring_relation"]) != entry["protects"]:
             raise ValueError(f"an entry protects {entry['protects']!r} under {entry['neighboring_relation']!r}")

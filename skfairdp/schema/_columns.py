@@ -47,11 +47,8 @@ class _Paid:
 
 @shared_docs
 class Column(_Paid, ABC):
-    """What is public about one column.
-
-    Reading is total: whatever a private cell holds, it is read as a value that the declaration allows, or as missing.
-    No error, warning, type or width follows it.
-    """
+    """What is public about one column. Reading is total: whatever a private cell holds, it is read as a value that the
+    declaration allows, or as missing. No error, warning, type or width follows it."""
 
     kind: ClassVar[str]
     missing: bool
@@ -496,9 +493,7 @@ def column_from_dict(declared: Any, name: str) -> Column:
 
 def known_from_dict(declared: Any, name: str) -> "Column | str":
     """What a template says of a column that may not be filled in: the column, or its kind where something is null.
-
-    Where the kind itself is null it is "any".
-    """
+    Where the kind itself is null it is "any"."""
     if declared == {"kind": None}:
         return "any"
     known = isinstance(declared, dict) and declared.get("kind") in _KINDS
@@ -538,8 +533,7 @@ def _is_missing(cell: Any) -> bool:
 
 def _as_numbers(values: Any, decimal: str = ".", thousands: str = "", unit: str = "") -> NDArray[np.float64]:
     """Every cell as a number, NaN for what is none: no infinity either. What one cell is must not follow from another,
-    so no parser of whole columns is asked: those of pandas change their mind about all cells where they meet one of
-    another type."""
+    and parsers of whole columns, as pandas has, change their mind about all where they meet one of another type."""
     cells = cells_of(values)
     if isinstance(cells.dtype, pd.CategoricalDtype):
         own = _as_numbers(cells.cat.categories.to_series(), decimal, thousands, unit)
@@ -655,10 +649,8 @@ def is_word(text: str) -> bool:
 
 
 def places_of(values: Sequence[Any]) -> dict[Any, int]:
-    """The place of each listed value, however a reader of files spells it.
-
-    It calls a column of 1, 2, 3 numbers, and texts once one cell is none: that is no news of the others.
-    """
+    """The place of each listed value, however a reader of files spells it. It calls a column of 1, 2, 3 numbers, and
+    texts once one cell is none: that is no news of the others."""
     listed = list(enumerate(values))
     spelled = {other: j for j, value in listed if isinstance(value, str | int | float) for other in _spellings(value)}
     return spelled | {value: j for j, value in listed}
@@ -705,10 +697,8 @@ def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
 
 
 def cells_of(values: Any) -> "pd.Series[Any]":
-    """A column whose type is that of its cells: one complex number makes all others of its column complex as well.
-
-    Long doubles become the floats next to them; that one is beyond all of these is no news.
-    """
+    """A column whose type is that of its cells: one complex number makes all others of its column complex as well. Long
+    doubles become the floats next to them; that one is beyond all of these is no news."""
     if isinstance(values, pd.Series):
         cells = values
     else:
@@ -721,8 +711,7 @@ def cells_of(values: Any) -> "pd.Series[Any]":
 
 def real_number(cell: Any) -> Any:
     """The number itself where a complex one lies on the real line, or is none at all, and the float next to a decimal
-    one, as a column of such has it; any other cell as it is.
-    """
+    one, as a column of such has it; any other cell as it is."""
     if isinstance(cell, Decimal):
         return math.nan if cell.is_nan() else float(cell)
     if not isinstance(cell, complex | np.complexfloating):

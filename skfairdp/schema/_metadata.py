@@ -236,10 +236,8 @@ def guessed(column: "pd.Series[Any]", name: str) -> dict[str, Any]:
 
 
 def is_numbering(column: "pd.Series[Any]") -> bool:
-    """Whether numbers tell rows apart: all of them whole and different, and too close for that to be chance.
-
-    Of n numbers that were drawn from 10 n, some two are the same but for a chance of exp(-n/20).
-    """
+    """Whether numbers tell rows apart: all of them whole and different, and too close for that to be chance. Of n
+    numbers that were drawn from 10 n, some two are the same but for a chance of exp(-n/20)."""
     numbers = _columns._as_numbers(column)
     if len(numbers) < _FEW or np.isnan(numbers).any() or (numbers != np.rint(numbers)).any():
         return False

@@ -245,11 +245,8 @@ def note_columns(reads: PublicReads, schema: Schema, owner: str | None = None) -
 @shared_docs
 @dataclass(frozen=True)
 class RawTable:
-    """A table whose columns have been read by a schema.
-
-    Reading of features is total: what the schema does not foresee counts as a bound, or as missing. A label or a group
-    that it does not list is refused, in constant words. Rows that are public are checked instead.
-    """
+    """A table whose columns a schema has read. Reading of features is total: what is not foreseen counts as a bound, or
+    as missing. A label or group that is not listed is refused, in constant words. Public rows are checked instead."""
 
     schema: Schema
     owner: str
@@ -339,11 +336,8 @@ class RawTable:
     def labels(
         self, y: Any = None, *, public: bool = False, unknown: int | None = None, numbered: bool = False
     ) -> NDArray[np.int64]:
-        """Read one label per row, as its position in ``classes``.
-
-        Where all classes are words, an array of whole numbers counts as such positions: scikit-learn's ensembles and
-        cross_val_predict hand on labels so. Anybody else is told, since the numbers may mean other classes.
-        """
+        """Read one label per row, as its position in ``classes``. Where all classes are words, whole numbers count as
+        such positions, as scikit-learn's ensembles and cross_val_predict hand labels on. Anybody else is told of it."""
         classes, label, declared = self.classes, self.schema.label, self.schema.classes
         assert label is not None and declared is not None
         if y is None and label not in self.numbers:
@@ -476,8 +470,7 @@ def made_up(schema: Schema, source: RowSource) -> pd.DataFrame:
 
 def check_roles(source: RowSource, schema: Schema, *, owner: str, groups: bool) -> None:
     """Refuse labels and groups of a source that a schema does not list, in a pass of its own, before a budget is
-    spent.
-    """
+    spent."""
     asked = {"y": (schema.label,), "sensitive_features": schema.groups if groups else ()}
     named = [name for names in asked.values() for name in names if name is not None]
     columns = [name for name in named if getattr(schema.columns[name], "others", None) is None]
@@ -522,10 +515,8 @@ _FINEST, _MOST_CODES = 2.0**40, 2**32
 
 @dataclass(frozen=True)
 class CompactRows:
-    """One structured array in place of a table: codes of one, two or four bytes, float64 for numbers without steps.
-
-    The types follow from the schema alone. Everything that a fit reads of a table comes back bit for bit.
-    """
+    """One structured array in place of a table: codes of one, two or four bytes, float64 for numbers without steps. The
+    types follow from the schema alone. Everything that a fit reads of a table comes back bit for bit."""
 
     schema: Schema
     owner: str
@@ -594,10 +585,8 @@ _SEED = 0x5EED_0F_80
 
 @dataclass(frozen=True)
 class RowStore:
-    """The features of a table as a matrix, of which only the rows that are asked for are ever made.
-
-    **Private.** Row *i* is row *i* of the source, bit for bit what a DataFrame in memory would give.
-    """
+    """The features of a table as a matrix, of which only the rows that are asked for are ever made. **Private.** Row
+    *i* is row *i* of the source, bit for bit what a DataFrame in memory would give."""
 
     compact: CompactRows
     rows: Array
@@ -631,10 +620,8 @@ def kept_rows(
     source: RowSource, schema: Schema, *, owner: str, n_features: int, groups: bool, held: int = HELD,
     listed: NDArray[np.uint64] | None = None, contents: tuple[str, ...] = (),
 ) -> tuple[RowStore, Ints, Ints | None, Ints | None]:  # fmt: skip
-    """Read a source once: features, labels, groups and, where subjects are listed, whose each row is.
-
-    Columns of theirs are kept by which the rows of one are in an order.
-    """
+    """Read a source once: features, labels, groups and, where subjects are listed, whose each row is. Columns of theirs
+    are kept by which the rows of one are in an order."""
     compact = CompactRows(schema, owner, contents or schema.features)
 
     def encoded(chunk: Chunk) -> tuple[Array, list[Any]]:
@@ -689,11 +676,8 @@ def numeric_memmap(
 
 
 def subsample_rows(source: RowSource, schema: Schema, *, owner: str, most: int) -> RawTable:
-    """Some rows of a source whose features and labels are public, after a check of all of them.
-
-    Those whose public keys have the smallest hashes, in the order of these: the same rows from every engine, whatever
-    the order and the size of its chunks. Groups are not read.
-    """
+    """Some rows of a source whose features and labels are public, after a check of all: those whose public keys have
+    the smallest hashes, in that order: the same from every engine, whatever its chunks. Groups are not read."""
     compact = CompactRows(schema, owner, (*schema.features, *((schema.label,) if schema.label else ())))
     dtype = np.dtype([("hash", np.uint64), *compact.fields])
     few = most < source.n_rows  # hashes are even: the bound leaves a few rows too many

@@ -138,14 +138,9 @@ class IncompleteSchemaError(ValueError):
 
 @dataclass(frozen=True)
 class ColumnRelease:
-    """The budget of one column, and how it is spent: first on its kind, where nobody said it, then on its values.
-
-    What is odd in what was found is told beside it: it follows from the same counts.
-
-    Where days or numbers are texts that are written in a way of their own, a step finds that way. Every step is a table
-    of counts in which a record fills at most one cell, so that it moves by √2 where a record is replaced. The steps of
-    a column cost at most ``mu`` together, whichever kind is found.
-    """
+    """The budget of one column, and how it is spent: first on its kind where nobody said it (or on how texts of days or
+    numbers are written), then on its values. Every step is a table of counts in which a record fills at most one cell,
+    so that a replaced one moves it by √2; all cost at most ``mu`` together, whichever kind is found."""
 
     kind: str | None
     mu: float
@@ -320,11 +315,9 @@ def _held(noisy: Floats, sigma: float, n_rows: int = 0) -> Bools:
 
 
 def _with_neighbors(held: Bools, noisy: Floats, sigma: float, n_steps: int = 3) -> Ints:
-    """The first and the last cell that surely hold rows, and what likely does in one stretch before and after them.
-
-    Few cells touch the sure ones, so that chance rarely adds any; a bound that is too wide costs less than lost rows.
-    Two, four or (by the fourth step) eight that only do together have to be likelier: they widen a range by more.
-    """
+    """The first and the last cell that surely hold rows, and what likely does in one stretch before and after them. Few
+    cells touch the sure ones, so that chance rarely adds any; a bound that is too wide costs less than lost rows. Two,
+    four or (by the fourth step) eight that only do together have to be likelier: they widen a range by more."""
     first, last = (int(cell) for cell in np.flatnonzero(held)[[0, -1]])
     before, after = noisy[:first][::-1], noisy[last + 1 :]
     return np.array([first - _stretch(before, sigma, n_steps), last + _stretch(after, sigma, n_steps)])
@@ -402,10 +395,8 @@ class _Blocks:
 
 
 def likeliest(noisy: Array, sigma: float = 0.0) -> tuple[str, Writings | None]:
-    """The kind of a column, from the numbers of its cells of each kind, with so much noise in each.
-
-    And in which of its writings it is, where it is texts that are not written as this package reads them.
-    """
+    """The kind of a column, from the numbers of its cells of each kind, with so much noise in each. And in which of its
+    writings it is, where it is texts that are not written as this package reads them."""
     numbers = noisy[_WHOLE] + noisy[_FRACTION] + noisy[_LIKE_1200] + noisy[_WRITTEN_NUMBER]
     days = noisy[_DAY] + noisy[_WRITTEN_DAY]
     largest = max(numbers, noisy[_BOOLEAN], days, noisy[_TEXT])

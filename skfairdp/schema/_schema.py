@@ -261,8 +261,6 @@ class Schema:
     def numbers(self, table: Any) -> dict[str, NDArray[np.float64]]:
         """Read a table as numbers: each column as :meth:`Column.read` has it.
 
-        Parameters
-        ----------
         {table_as_read}
 
         Returns
@@ -292,8 +290,6 @@ class Schema:
 
         **No guarantee.** The counts are exact. Use them to find a mistake in a schema, and do not publish them.
 
-        Parameters
-        ----------
         {table_as_read}
 
         Returns
@@ -317,8 +313,6 @@ class Schema:
     def count_misfits(self, table: Any) -> "pd.Series[Any]":
         """Count cells as :meth:`misfits` does, of rows that are public.
 
-        Parameters
-        ----------
         {table_as_read}
 
         Returns
@@ -335,8 +329,6 @@ class Schema:
         **No guarantee.** The counts are exact, as those of :meth:`misfits`. Cells that are missing are counted whether
         or not they may be.
 
-        Parameters
-        ----------
         {table_as_read}
 
         Returns
@@ -443,8 +435,6 @@ class Schema:
     def save(self, path: str | Path) -> None:
         """Write the schema to a file.
 
-        Parameters
-        ----------
         {path_of_schema}
         """
         write_text(path, _metadata.text_of(self.to_dict(), Path(path)))
@@ -453,8 +443,6 @@ class Schema:
     def load(cls, path: str | Path) -> "Schema":
         """Read a schema from a file.
 
-        Parameters
-        ----------
         {path_of_schema}
 
         Returns
@@ -468,16 +456,13 @@ class Schema:
     def load_known(cls, path: str | Path) -> dict[str, Any]:
         """Read a template of which something is still null, as arguments of :meth:`release`, which finds that.
 
-        Parameters
-        ----------
         {path_of_schema}
 
         Returns
         -------
         dict
-            With ``known``, ``label``, ``groups`` and ``subject``:
-            ``Schema.release(table, epsilon=0.2, **Schema.load_known(path))``.
-            Of a column with a null the kind is known, and nothing else.
+            With ``known``, ``label``, ``groups`` and ``subject``: ``Schema.release(table, epsilon=0.2,
+            **Schema.load_known(path))``. Of a column with a null the kind is known, and nothing else.
         """
         content = _metadata.content_of(Path(path))
         declared, releases = _declared(content)
@@ -776,9 +761,7 @@ def _with_own_group(column: _columns.Column) -> _columns.Column:
 
 class SchemaParameter:
     """The parameter ``schema`` of an estimator: what ``Schema.to_dict`` or a filled in template says is a Schema too.
-
-    What contradicts itself, or is not filled in yet, stays as it is, and a fit refuses it.
-    """
+    What contradicts itself, or is not filled in yet, stays as it is, and a fit refuses it."""
 
     def __set__(self, owner: Any, value: Schema | Mapping[str, Any] | None) -> None:
         if isinstance(value, Mapping):

@@ -86,10 +86,8 @@ class Writings:
 
     def best(self, counts: NDArray[Any], sigma: float = 0.0) -> tuple[dict[str, Any], str]:
         """The way that reads most, by counts with so much noise each; and a format that may as well be that of days.
-
         Two ways differ by the counts of what one of them reads and the other does not. The format has day and month the
-        other way round; it is empty where the counts show which of both it is.
-        """
+        other way round; it is empty where the counts show which of both it is."""
         at = [{place for ways, place in self.readings.items() if j in ways} for j in range(len(self.ways))]
         reads = [sum(counts[place] for place in places) for places in at]
         most = int(np.argmax(reads))

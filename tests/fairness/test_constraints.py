@@ -74,15 +74,6 @@ def test_they_are_frozen_values():
         notion.n_classes = 3
 
 
-@pytest.mark.parametrize(
-    ("proba", "y"),
-    [([0.1, 0.9], [0, 1]), ([[1.0]], [0]), ([[0.1, 0.9]], [2]), ([[0.1, 0.9]], [0, 1]), ([[0.1, 0.9]], [-1])],
-)
-def test_bad_input_is_a_value_error(proba, y):
-    with pytest.raises(ValueError, match=r"probabilities|'y'"):
-        of(["accuracy_parity"], y).values(np.array(proba), np.array(y))
-
-
 def test_sizes_of_the_finest_cells_become_sizes_of_the_cells_of_each_constraint():
     both = of(["demographic_parity", "equalized_odds"], [0, 1, 1])
     sizes = both.sizes(np.array([[3.0, 4.0], [5.0, 0.0]]))

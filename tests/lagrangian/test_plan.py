@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -206,26 +207,15 @@ def test_counts_of_empty_groups_and_cells_stay_above_zero(m):
     assert counts.shape == (m, 3) and np.all(counts > 0) and np.all(np.isfinite(counts))
 
 
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"n_groups": 1}, "n_groups"),
-        ({"sampling_probability": 0.0}, "sampling_probability"),
-        ({"sigma_dual": -1.0}, "noises"),
-        ({"sigma_dual": 0.0}, "no privacy"),
-    ],
-)
-def test_a_plan_that_cannot_be_is_refused(settings, named):
-    given = {
-        "n_groups": 2,
-        "primal_steps": 1,
-        "dual_steps": 1,
-        "sigma_count": 1.0,
-        "sigma_primal": 1.0,
-        "sigma_dual": 1.0,
-    }
-    with pytest.raises(ValueError, match=named):
-        PFLDPlan(**{**given, **settings})
+@pytest.mark.parametrize("settings", [{"sampling_probability": 0.0}, {"sigma_dual": -1.0}, {"sigma_primal": math.nan}])
+def test_a_plan_that_cannot_be_has_no_event(settings):
+    with pytest.raises(ValueError, match="Got"):
+        _ = replace(PFLDPlan(2, 1, 1, 1.0, 1.0, 1.0), **settings).event
+
+
+@pytest.mark.parametrize("without", ["sigma_count", "sigma_primal", "sigma_dual"])
+def test_a_plan_with_a_release_without_noise_states_no_epsilon(without):
+    assert epsilon_of(replace(PFLDPlan(2, 1, 1, 1.0, 1.0, 1.0), **{without: 0.0}).event, 1e-5) == math.inf
 
 
 def test_tables_of_sums_are_exact_however_many_rows_there_are():

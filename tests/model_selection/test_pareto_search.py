@@ -258,7 +258,7 @@ def test_noise_of_the_table_is_what_is_accounted():
         (NeighboringRelation.REPLACE_ONE, math.sqrt(2)),
         (NeighboringRelation.ADD_OR_REMOVE_ONE, 1.0),
     ):
-        table = ScoreTable(np.array([0, 1]), np.array(["a", "b"], dtype=object), 0.5, 1e-5, relation)
+        table = ScoreTable(np.array(["a", "b"], dtype=object), 0.5, 1e-5, relation, np.array([0, 1]))
         assert epsilon_of(table.event, 1e-5) <= 0.5
         assert table.mechanism.sensitivity == sensitivity
         codes, source = np.zeros(3000, dtype=int), NoiseSource(0)
@@ -276,7 +276,7 @@ def test_one_changed_record_moves_a_table_by_no_more_than_its_sensitivity(monkey
 
     released = []
     monkeypatch.setattr(GaussianMechanism, "release", lambda self, v, s: (released.append(np.array(v)), v)[1])
-    table = ScoreTable(np.array([0, 1]), np.array([0, 1], dtype=object), 0.5, 1e-5, NeighboringRelation.REPLACE_ONE)
+    table = ScoreTable(np.array([0, 1], dtype=object), 0.5, 1e-5, NeighboringRelation.REPLACE_ONE, np.array([0, 1]))
     rng = np.random.default_rng(0)
     y, z, k = (rng.integers(0, 2, 40) for _ in range(3))
     k[:5] = 9  # refusals
@@ -443,7 +443,7 @@ def test_scores_are_of_the_nearest_whole_numbers_of_rows(monkeypatch):
 
     noisy = np.array([[[2.6, 2.4], [0.6, -3.0]], [[0.4, 7.5001], [1.0, 4.7]]])
     monkeypatch.setattr(GaussianMechanism, "release", lambda self, counts, source: noisy)
-    table = ScoreTable(np.array([0, 1]), np.array([0, 1], dtype=object), 0.5, 1e-5, NeighboringRelation.REPLACE_ONE,
+    table = ScoreTable(np.array([0, 1], dtype=object), 0.5, 1e-5, NeighboringRelation.REPLACE_ONE, np.array([0, 1]),
                        refusals=False)  # fmt: skip
     found = table.release(np.zeros(noisy.shape, dtype=np.int64), None, with_groups=True)
     counts = np.zeros(noisy.shape, dtype=int)

@@ -176,10 +176,10 @@ def rows_of_rare_groups_first(patch):
     """
     right = GroupModel._on_rows
 
-    def on_rows(self, *given, chosen, **public):
+    def on_rows(self, constraints, plan, of):
         def planted(groups, noise):
-            order = np.argsort(groups, kind="stable")[: len(chosen)]
-            return right(self, *given, chosen=np.sort(order), **public)(groups, noise)
+            order = np.argsort(groups, kind="stable")[: len(of["chosen"])]
+            return right(self, constraints, plan, {**of, "chosen": np.sort(order)})(groups, noise)
 
         return planted
 

@@ -38,7 +38,7 @@ VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "private_selection
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("vector", VECTORS)
 def test_reference_vectors(law, vector):
-    rdp = selection_rdp(ORDERS, ORDERS / 200, vector["expected_trials"], SHAPE[law])
+    rdp = selection_rdp(ORDERS, ORDERS / 200, vector["expected_trials"], SHAPE[law], ORDERS, ORDERS / 200)
     assert rdp_to_epsilon(ORDERS, rdp, vector["delta"]) == pytest.approx(vector[KEY[law]], abs=1e-6)
     event = PrivateSelection(dp.GaussianDpEvent(10.0), vector["expected_trials"], law).event
     assert epsilon_of(event, vector["delta"]) == pytest.approx(vector[KEY[law]], rel=1e-3)
@@ -59,7 +59,8 @@ def test_equal_to_dp_accountings_bound_for_repeat_and_select(shape, mean, base):
     event = dp.RepeatAndSelectDpEvent(base, mean, shape)
     theirs = RdpAccountant(orders=orders).compose(event).get_epsilon(1e-5)
     grid = np.array(orders)
-    ours = rdp_to_epsilon(grid, selection_rdp(grid, rdp_of(base, grid), mean, shape), 1e-5)
+    one_run = rdp_of(base, grid)
+    ours = rdp_to_epsilon(grid, selection_rdp(grid, one_run, mean, shape, grid, one_run), 1e-5)
     assert ours == pytest.approx(theirs, rel=1e-6)
     assert epsilon_of(event, 1e-5) <= theirs * (1 + 1e-6)
 

@@ -154,7 +154,7 @@ def test_tables_of_neighbours_differ_by_one_row_in_one_fold(row):
     """The same fitted model, asked about the test part of every fold of two neighbours."""
     model = fair_pate().fit(table())
     groups = np.array(["a", "b", "c"], dtype=object)
-    kind = ScoreTable(np.array(["no", "yes"]), groups, 1.0, 1e-5, NeighboringRelation.REPLACE_ONE, refusals=False)
+    kind = ScoreTable(groups, 1.0, 1e-5, NeighboringRelation.REPLACE_ONE, np.array(["no", "yes"]), refusals=False)
     scores, rule = ChunkScores(kind, [], SCHEMA, "ParetoSearchCV"), FoldRule("id", 3, 3)
     moved = []
     for j in range(3):

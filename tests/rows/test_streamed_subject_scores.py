@@ -123,8 +123,8 @@ def test_a_fold_in_chunks_holds_all_rows_of_its_subjects_and_lists_those_without
 
 def score_tables(X):
     data = splits_of(X)
-    kind = ScoreTable(np.array(["no", "yes"]), np.array(["f", "m"], dtype=object), 1.0, 1e-5,
-                      NeighboringRelation.REPLACE_SUBJECT, refusals=False)  # fmt: skip
+    kind = ScoreTable(np.array(["f", "m"], dtype=object), 1.0, 1e-5, NeighboringRelation.REPLACE_SUBJECT,
+                      np.array(["no", "yes"]), refusals=False)  # fmt: skip
     scores = ChunkScores(kind, [], SCHEMA, "test", data.rows.subjects.hashes)
     return [scores.counts(RAW, test) for _, test in data.splits]
 

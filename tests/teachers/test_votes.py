@@ -40,9 +40,3 @@ def test_one_teacher_moves_the_histogram_by_root_two_and_the_maximum_by_one():
 def test_narrow_integer_votes_do_not_overflow(dtype):
     votes = np.full((3, 400), 99, dtype=dtype)
     assert vote_histogram(votes, 100)[:, 99].tolist() == [3] * 400
-
-
-@pytest.mark.parametrize("votes", [[[0, 3]], [[-1, 0]], [[0.0, 1.0]], [0, 1]])
-def test_histogram_refuses_what_are_no_votes(votes):
-    with pytest.raises(ValueError, match="predictions of vote_histogram"):
-        vote_histogram(votes, 3)
