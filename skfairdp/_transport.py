@@ -91,8 +91,7 @@ class TransportPlan(TablesOfScores):
     @property
     def n_looked_at(self) -> int:
         """Cells of the look, by public numbers: what is not seen inside of them beside the noise of all together."""
-        cells = (2 * self.n_seen / self.n_groups / self.look.sigma) ** (2 / 3)
-        return int(np.clip(cells, 8, 128))
+        return int(np.clip((2 * self.n_seen / self.n_groups / self.look.sigma) ** (2 / 3), 8, 128))
 
     @property
     def event(self) -> DpEvent:

@@ -533,8 +533,7 @@ class BoundsByGroup(ClippingRule):
         cells = torch.zeros(self.n_groups * 2, dtype=torch.float64, device=norms.device)
         cells.index_add_(0, groups * 2 + above, torch.isfinite(norms).double())
         self.update(counted(cells.cpu()).reshape(self.n_groups, 2))
-        bounds = (self.bounds * _ROOM).to(norms)[groups]
-        return (bounds / norms.clamp_min(1e-300)).clamp_max(1.0)
+        return ((self.bounds * _ROOM).to(norms)[groups] / norms.clamp_min(1e-300)).clamp_max(1.0)
 
     def update(self, counts: Tensor) -> None:
         """Set the bounds by noisy counts of shape (n_groups, 2), of gradients within and above C; post-processing."""
