@@ -332,8 +332,7 @@ class PrivateEstimator(SpendsPrivacy):
     def _predicted(self, X: Any, sensitive_features: Any) -> Array:
         """Predictions of rows, with their groups where these are read."""
         takes_groups = "sensitive_features" in inspect.signature(self.predict).parameters
-        more = {"sensitive_features": sensitive_features} if takes_groups else {}
-        return np.asarray(self.predict(X, **more))
+        return np.asarray(self.predict(X, **({"sensitive_features": sensitive_features} if takes_groups else {})))
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -423,8 +422,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
     def _r2(self, predicted: Any, X: Any, y: Any, sample_weight: Any) -> float:
         schema = getattr(self, "schema", None)
         raw = None if schema is None else RawTable.roles(schema, X, owner=type(self).__name__)
-        amounts = amounts_of(self, y, len(predicted), raw)
-        return float(r2_score(amounts, predicted, sample_weight=sample_weight))
+        return float(r2_score(amounts_of(self, y, len(predicted), raw), predicted, sample_weight=sample_weight))
 
 
 def as_part(

@@ -115,8 +115,7 @@ class TransportPlan(TablesOfScores):
 
     def release_edges(self, scores: Floats, noise: NoiseSource) -> Floats:
         """Release where cells of about equally many scores end."""
-        between = (2 * scores - 1)[:, None]
-        return np.asarray((self.cells.release_cells(between, noise, ROUNDS)[0] + 1) / 2)
+        return np.asarray((self.cells.release_cells((2 * scores - 1)[:, None], noise, ROUNDS)[0] + 1) / 2)
 
     def release_judgement(
         self, transport: Any, scores: Floats, codes: Ints, groups: Ints, noise: NoiseSource
@@ -128,8 +127,7 @@ class TransportPlan(TablesOfScores):
 
     def counts(self, scores: Floats, groups: Ints, edges: Floats) -> Ints:
         """Rows by group and cell. Private."""
-        cells = np.searchsorted(edges[1:-1], scores, side="right")
-        return tally(groups, cells, (self.n_groups, len(edges) - 1))
+        return tally(groups, np.searchsorted(edges[1:-1], scores, side="right"), (self.n_groups, len(edges) - 1))
 
 
 @dataclass(frozen=True)
@@ -166,8 +164,7 @@ class Transport:
         # where a group has no rows its quantiles jump
         rising = self.levels + JUMP * np.arange(self.levels.shape[1])
         levels = np.unique(rising)
-        of_groups = [np.interp(levels, line, self.edges) for line in rising]
-        return levels, self.weights @ np.stack(of_groups)
+        return levels, self.weights @ np.stack([np.interp(levels, line, self.edges) for line in rising])
 
     def move(self, scores: Floats, groups: Ints) -> Floats:
         """The moved scores."""
