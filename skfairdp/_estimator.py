@@ -384,7 +384,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         try:
             return float(accuracy_score(labels, predicted, sample_weight=sample_weight))
         except (ValueError, TypeError) as error:
-            problem = without_values(error, owner=owner, name="y")
+            problem = without_values(error, owner=owner, name="y" if sample_weight is None else "y or sample_weight")
         raise problem
 
 
