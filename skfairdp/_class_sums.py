@@ -191,8 +191,7 @@ class ClassSums:
         weights = turned / bend.T @ weights
         weights[0] += odds
         unknown = 1 / (1 / (prior * values[:, None]) + slopes**2 / errors)
-        variance = float((slopes**2 * unknown.sum(axis=0)).mean()) / self.n_rows
-        return weights, variance
+        return weights, float((slopes**2 * unknown.sum(axis=0)).mean()) / self.n_rows
 
 
 def _halves_of_squares(units: Array) -> Array:

@@ -269,8 +269,7 @@ def _ranges(knots: Floats, outer: int = 0, told_apart: float = 0.0) -> tuple[Flo
 def _compressed(numbers: Floats) -> Floats:
     """Numbers of any size as numbers from -1 to 1, which tell sizes apart by their ratio."""
     bounded = np.minimum(np.abs(numbers), SMALLEST * 2.0**OCTAVES)  # none overflows, which a warning would tell
-    sizes = np.log2(1.0 + bounded / SMALLEST) / OCTAVES
-    return np.copysign(np.minimum(sizes, 1.0), numbers)
+    return np.copysign(np.minimum(np.log2(1.0 + bounded / SMALLEST) / OCTAVES, 1.0), numbers)
 
 
 def _expanded(compressed: Floats) -> Floats:
@@ -300,8 +299,7 @@ def in_sight(counts: Floats, noise: float) -> Bools:
     """Cells of which neither what is beyond nor what is before them is no more than noise would put there."""
     clear = CLEAR_OF_NOISE * noise * np.sqrt(np.arange(1, counts.shape[1] + 1))
     below = np.maximum.accumulate(counts.cumsum(axis=1) > clear, axis=1)
-    above = np.maximum.accumulate(counts[:, ::-1].cumsum(axis=1) > clear, axis=1)[:, ::-1]
-    return below & above
+    return below & np.maximum.accumulate(counts[:, ::-1].cumsum(axis=1) > clear, axis=1)[:, ::-1]
 
 
 def without_far_ends(edges: Floats, counts: Floats, noise: float) -> Floats:
@@ -318,15 +316,13 @@ def without_far_ends(edges: Floats, counts: Floats, noise: float) -> Floats:
 
 def _quantiles(edges: Floats, shares: Floats) -> Floats:
     """Quantiles of one column at KNOTS levels, apart from each other."""
-    levels = (np.arange(KNOTS) + 0.5) / KNOTS
-    return _apart(np.interp(levels, np.r_[0.0, np.cumsum(shares)], edges))
+    return _apart(np.interp((np.arange(KNOTS) + 0.5) / KNOTS, np.r_[0.0, np.cumsum(shares)], edges))
 
 
 def _apart(knots: Floats) -> Floats:
     """Move knots apart that float32 could not tell from each other, within -1 … 1."""
     steps = np.arange(len(knots)) * CLOSEST
-    moved = np.maximum.accumulate(np.clip(knots, -1, 1) - steps) + steps
-    return np.minimum(moved, 1 - steps[::-1])
+    return np.minimum(np.maximum.accumulate(np.clip(knots, -1, 1) - steps) + steps, 1 - steps[::-1])
 
 
 def where_amounts_lie(knots: Floats, bounds: tuple[float, float]) -> tuple[float, float, float]:

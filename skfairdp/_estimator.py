@@ -322,8 +322,7 @@ class PrivateEstimator(SpendsPrivacy):
     def _predicted(self, X: Any, sensitive_features: Any) -> Array:
         """Predictions of rows, with their groups where these are read."""
         takes_groups = "sensitive_features" in inspect.signature(self.predict).parameters
-        more = {"sensitive_features": sensitive_features} if takes_groups else {}
-        return np.asarray(self.predict(X, **more))
+        return np.asarray(self.predict(X, **({"sensitive_features": sensitive_features} if takes_groups else {})))
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -375,7 +374,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         try:
             return float(accuracy_score(labels, predicted, sample_weight=sample_weight))
         except (ValueError, TypeError) as error:
-            problem = without_values(error, owner=owner, name="y")
+            problem = without_values(error, owner=owner, name="y" if sample_weight is None else "y or sample_weight")
         raise problem
 
 
@@ -413,8 +412,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
     def _r2(self, predicted: Any, X: Any, y: Any, sample_weight: Any) -> float:
         schema = getattr(self, "schema", None)
         raw = None if schema is None else RawTable.roles(schema, X, owner=type(self).__name__)
-        amounts = amounts_of(self, y, len(predicted), raw)
-        return float(r2_score(amounts, predicted, sample_weight=sample_weight))
+        return float(r2_score(amounts_of(self, y, len(predicted), raw), predicted, sample_weight=sample_weight))
 
 
 def as_part(

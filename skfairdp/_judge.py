@@ -428,8 +428,7 @@ class KSJudgement:
     @cached_property
     def _limits(self) -> tuple[float, float, float]:
         """What is seen at ends of cells, and between what the population's distance is, each with 95 % confidence."""
-        rising = np.maximum.accumulate(np.clip(self._levels, 0.0, 1.0), axis=1)
-        sizes = zip(self.rows, rising, strict=True)
+        sizes = zip(self.rows, np.maximum.accumulate(np.clip(self._levels, 0.0, 1.0), axis=1), strict=True)
         spread = [_deviations(size, _between(line), self.noise, seed) for seed, (size, line) in enumerate(sizes)]
         pairs = list(combinations(range(len(self.counts)), 2))
         seen, least, most = 0.0, -1.0, np.zeros(_DRAWS)

@@ -89,8 +89,7 @@ class TransportPlan(TablesOfScores):
     @property
     def n_looked_at(self) -> int:
         """Cells of the look, by public numbers: what is not seen inside of them beside the noise of all together."""
-        cells = (2 * self.n_seen / self.n_groups / self.look.sigma) ** (2 / 3)
-        return int(np.clip(cells, 8, 128))
+        return int(np.clip((2 * self.n_seen / self.n_groups / self.look.sigma) ** (2 / 3), 8, 128))
 
     @property
     def event(self) -> DpEvent:
@@ -114,8 +113,7 @@ class TransportPlan(TablesOfScores):
 
     def release_edges(self, scores: Floats, noise: NoiseSource) -> Floats:
         """Release where cells of about equally many scores end."""
-        between = (2 * scores - 1)[:, None]
-        return np.asarray((self.cells.release_cells(between, noise, ROUNDS)[0] + 1) / 2)
+        return np.asarray((self.cells.release_cells((2 * scores - 1)[:, None], noise, ROUNDS)[0] + 1) / 2)
 
     def release_judgement(
         self, transport: Any, scores: Floats, codes: Ints, groups: Ints, noise: NoiseSource
@@ -127,8 +125,7 @@ class TransportPlan(TablesOfScores):
 
     def counts(self, scores: Floats, groups: Ints, edges: Floats) -> Ints:
         """Rows by group and cell. Private."""
-        cells = np.searchsorted(edges[1:-1], scores, side="right")
-        return tally(groups, cells, (self.n_groups, len(edges) - 1))
+        return tally(groups, np.searchsorted(edges[1:-1], scores, side="right"), (self.n_groups, len(edges) - 1))
 
 
 @dataclass(frozen=True)
@@ -162,8 +159,7 @@ class Transport:
         # where a group has no rows its quantiles jump
         rising = self.levels + JUMP * np.arange(self.levels.shape[1])
         levels = np.unique(rising)
-        of_groups = [np.interp(levels, line, self.edges) for line in rising]
-        return levels, self.weights @ np.stack(of_groups)
+        return levels, self.weights @ np.stack([np.interp(levels, line, self.edges) for line in rising])
 
     def move(self, scores: Floats, groups: Ints) -> Floats:
         """The moved scores."""

@@ -159,8 +159,7 @@ def tried_on_parts(y: Ints, answers: Callable[[Ints], Ints], seed: int, n_rows: 
         lost.append((right - of_new + error) * len(learned) / n_rows)
         return found[others]
 
-    trial = tried(y, of_others, seed)
-    return trial, float(np.mean(known)), max(0.0, float(np.mean(lost)))
+    return tried(y, of_others, seed), float(np.mean(known)), max(0.0, float(np.mean(lost)))
 
 
 @dataclass(frozen=True)
@@ -249,8 +248,7 @@ class AmountMean(PlainState):
         """Release the mean: from the middle as far as the noise lets one believe that it is off."""
         reach, total = REACH * spread, self.total
         off = float(total.release([exact_sum((amounts - middle) / reach)], noise)[0]) / self.n_rows
-        error = total.sigma / self.n_rows
-        return middle + reach * off / (1 + (REACH * error / self.off) ** 2)
+        return middle + reach * off / (1 + (REACH * (total.sigma / self.n_rows) / self.off) ** 2)
 
 
 def exact_sum(said: Floats) -> float:

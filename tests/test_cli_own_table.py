@@ -15,6 +15,8 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import skfairdp
@@ -352,6 +354,18 @@ def test_one_class_that_is_found_is_an_error_that_says_what_to_write_where(tmp_p
     assert "give it as --schema FILE" in done.stderr and done.stderr.strip().count("\n") == 0
 
 
+def test_no_private_cell_ends_a_command_that_reads_parquet_or_is_quoted(tmp_path, capsys):
+    """A day after the last one of Python's calendar, and bytes that are no text."""
+    days = pa.array([18264, 2**31 - 1], pa.int32()).view(pa.date32())
+    texts = pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"a\xff"))
+    kinds = []
+    for n_rows in (1, 2):
+        pq.write_table(pa.table({"hired": days, "job": texts}).slice(0, n_rows), tmp_path / "t.parquet")
+        assert cli.main(["schema", str(tmp_path / "t.parquet")]) == 0
+        kinds.append(capsys.readouterr().out)
+    assert kinds[0] == kinds[1] and "kind: date" in kinds[0] and "kind: category" in kinds[0]
+
+
 def test_parquet_is_read_like_csv(tmp_path):
     pytest.importorskip("pyarrow")
     people(50).to_parquet(tmp_path / "people.parquet")
@@ -456,6 +470,7 @@ def broken(folder):
         (["one.csv", *ROLES], "one.csv: frontier_of_table needs rows to learn from and rows to measure on"),
         (["plain.csv.gz", *ROLES], "cannot read plain.csv.gz: Not a gzipped file"),
         (["plain.parquet", *ROLES], "cannot read plain.parquet: "),
+        (["absent.parquet", *ROLES], "cannot read absent.parquet: No such file"),
         (["other.xlsx", *ROLES], "other.xlsx must be a .csv, .tsv or .parquet file"),
         (["folder.csv", *ROLES], "cannot read folder.csv: Is a directory"),
         (["fine.csv", *ROLES], "fine.csv has no column 'income', 'sex'; it has 'a', 'b'"),

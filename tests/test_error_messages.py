@@ -378,3 +378,16 @@ def test_warnings_of_a_refit_name_the_line_that_asked_for_it():
     with pytest.warns(UtilityWarning) as told:
         model.refit()
     assert {warning.filename for warning in told} == {__file__}
+
+
+@pytest.mark.parametrize("weights", [[np.nan], ["a"], [1.0, 1.0]], ids=["missing", "a text", "another number of them"])
+def test_a_score_that_weights_make_impossible_does_not_blame_the_labels_alone(weights):
+    X, y, _ = few_rows()
+    model = SyntheticDataClassifier(epsilon=8.0, classes=[0, 1], n_samples=200, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    with pytest.raises(ValueError, match=r"^y or sample_weight of SyntheticDataClassifier"):
+        model.score(X, y, sample_weight=weights * len(y))
+    with pytest.raises(ValueError, match=r"^y of SyntheticDataClassifier"):
+        model.score(X, ["no", *y[1:]])

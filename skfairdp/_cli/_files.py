@@ -38,7 +38,8 @@ def read_table(name: str, *, types: bool, listed: Mapping[str, Collection[Any]] 
         raise UsageError(f"{name} must be a .csv, .tsv or .parquet file (compressed: .csv.gz)")
     try:
         if parts[-1] in (".parquet", ".pq"):
-            table = pd.read_parquet(path)
+            path.stat()  # says what is wrong, as its reader does not
+            table = pd.read_parquet(path, dtype_backend="pyarrow")  # of types that each cell fits
             table.columns = pd.Index([*map(str, table.columns)])  # those of several levels are tuples
             return _with_rows(table, name)
         _check_width(path, name)

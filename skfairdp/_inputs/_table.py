@@ -52,7 +52,10 @@ def read_unprotected(estimator: Any, X: Any, y: Any, sensitive_features: Any = N
 
 def read_features(estimator: BaseEstimator, X: Any) -> Floats:
     """Read the X of a prediction, which has the columns of the fit's."""
-    return read_columns(estimator, X, reset=False, with_groups=False).X
+    table = read_columns(estimator, X, reset=False, with_groups=False)
+    if table.raw is not None:
+        table.raw.warn_of_unread()
+    return table.X
 
 
 def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: bool, name: str = "X") -> Table:

@@ -516,8 +516,7 @@ class BoundsByGroup(ClippingRule):
         counts = counts.double().clamp_min(0.0)
         share = counts[:, 1] / counts.sum(1).clamp_min(1.0)
         overall = counts[:, 1].sum() / counts.sum().clamp_min(1.0)
-        ratio = 1 + share / overall.clamp_min(1e-9)
-        self.bounds = self.max_norm * ratio.clamp_max(self.max_ratio)
+        self.bounds = self.max_norm * (1 + share / overall.clamp_min(1e-9)).clamp_max(self.max_ratio)
 
 
 class GlobalScaling(ClippingRule):
@@ -536,8 +535,7 @@ class GlobalScaling(ClippingRule):
 
     def factors(self, norms: Tensor, groups: Tensor, counted: Counting) -> Tensor:
         out = self.max_norm * _ROOM / norms.clamp_min(self.strict)
-        above = ((norms > self.strict) & torch.isfinite(norms)).sum().double().cpu()
-        self.update(counted(above[None]))
+        self.update(counted(((norms > self.strict) & torch.isfinite(norms)).sum().double().cpu()[None]))
         return out
 
     def update(self, above: Tensor) -> None:

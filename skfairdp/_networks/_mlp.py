@@ -205,9 +205,7 @@ def behind(scales: ColumnScales | None, module: nn.Module) -> nn.Module:
     """Return the module for columns as they were before the scaling."""
     if scales is None:
         return module
-    if isinstance(module, MLP):
-        return ScaledMLP.of(scales, module)
-    return ScaledModule(scales, module).eval()
+    return ScaledMLP.of(scales, module) if isinstance(module, MLP) else ScaledModule(scales, module).eval()
 
 
 @dataclass(frozen=True)

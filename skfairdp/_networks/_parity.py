@@ -36,9 +36,7 @@ def disparity_of_contrasts(logits: Tensor, contrasts: Tensor, *, temperature: fl
     disparity = (contrasts @ _soft_predictions(logits, temperature)).flatten()
     if len(disparity) == 0:
         return logits.sum() * 0.0
-    if maximum == "hard":
-        return disparity.max()
-    return torch.softmax(disparity / temperature, dim=0) @ disparity
+    return disparity.max() if maximum == "hard" else torch.softmax(disparity / temperature, dim=0) @ disparity
 
 
 @torch.no_grad()

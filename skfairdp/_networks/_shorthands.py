@@ -114,8 +114,7 @@ def draw_weights(layers: nn.Sequential) -> None:
     last = layers[-1]
     for layer in layers.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):
-            bound = layer.weight[0].numel() ** -0.5
-            layer.weight.copy_((torch.rand(layer.weight.shape) * 2 - 1) * bound)
+            layer.weight.copy_((torch.rand(layer.weight.shape) * 2 - 1) * (layer.weight[0].numel() ** -0.5))
             assert layer.bias is not None
             layer.bias.zero_()
             if layer is last:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from skfairdp._rows._keyed import KeyedRows, with_key
 from skfairdp._rows._source import MOST_ROWS, Chunk, Made, RowsOfFrame, RowSource, Sum, summed
+from skfairdp._utils import from_arrow
 
 
 class ChunkRows(RowSource):
@@ -78,13 +79,12 @@ class FrameRows(RowsOfFrame):
 
 
 def as_pandas(table: Any) -> pd.DataFrame:
-    """A table of any library as pandas has it; texts of Arrow as categories, which are read once for each value."""
+    """A table of any library as pandas has it."""
     if isinstance(table, pd.DataFrame):
         return table
-    if hasattr(table, "to_arrow"):  # Polars
-        table = table.to_arrow()
+    table = table.to_arrow() if hasattr(table, "to_arrow") else table  # Polars
     if type(table).__module__.partition(".")[0] == "pyarrow":
-        return table.to_pandas(strings_to_categorical=True)
+        return pd.DataFrame(dict(enumerate(map(from_arrow, table.columns)))).set_axis(table.schema.names, axis=1)
     raise ValueError(
         f"A chunk of rows must be a DataFrame of pandas, polars or pyarrow. Got {type(table).__name__} instead."
     )
@@ -110,9 +110,7 @@ def opened(X: Any) -> RowSource | None:
         return DaskRows(X)
     if package == "pyspark" and kind == "DataFrame":
         return SparkRows(X)
-    if callable(X) and not isinstance(X, type):
-        return ChunkRows(X)
-    return None
+    return ChunkRows(X) if callable(X) and not isinstance(X, type) else None
 
 
 def gathered(X: Any) -> str | None:

@@ -119,8 +119,7 @@ class Chunk:
     @property
     def numbers(self) -> Ints:
         """The number of each row, from the first of its file or of all; public where the source ``knows_numbers``."""
-        behind = np.arange(len(self.table)) if self.rows is None else self.rows
-        return int(self.place[-1]) + behind
+        return int(self.place[-1]) + (np.arange(len(self.table)) if self.rows is None else self.rows)
 
 
 @dataclass(frozen=True)

@@ -93,8 +93,7 @@ class Subjects:
 
     def parts(self, n_teachers: int, rng: Generator) -> Ints:
         """The teacher of each row: that of its subject, by a hash that no row and no other id enters."""
-        hashes = id_hashes(self.ids, int(rng.integers(2**63 - 1)))
-        teachers: Ints = (hashes % np.uint64(n_teachers)).astype(np.int64)
+        teachers: Ints = (id_hashes(self.ids, int(rng.integers(2**63 - 1))) % np.uint64(n_teachers)).astype(np.int64)
         return teachers[self.of]
 
     def rows_of_each(self, most: int, rng: Generator) -> Ints:

@@ -307,8 +307,7 @@ def _occupied(noisy: Floats, sigma: float, longest: int) -> Pair | None:
         inner = (begin >= low) & (end <= high)
         evidence, begin, end = evidence[inner], begin[inner], end[inner]
     left = np.lexsort((-evidence, end))[0]  # the clearest of those that end first
-    right = np.lexsort((-evidence, -begin))[0]
-    return int(begin[left]), int(end[right])
+    return int(begin[left]), int(end[np.lexsort((-evidence, -begin))[0]])
 
 
 def finer_starts(

@@ -341,9 +341,7 @@ def as_entries(column: Any) -> Objects:
     """One Python object per row."""
     if isinstance(column, pd.Series | pd.Index):
         return np.asarray(column.astype(object), dtype=object)
-    if isinstance(column, np.ndarray):
-        return column.astype(object)
-    return as_objects(column)
+    return column.astype(object) if isinstance(column, np.ndarray) else as_objects(column)
 
 
 def as_numbers(column: Any) -> Floats:

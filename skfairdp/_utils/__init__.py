@@ -7,6 +7,7 @@ from skfairdp._utils._containers import (
     as_pandas,
     check_same_index,
     column_names,
+    from_arrow,
     label_array,
     refuse_group_among_features,
     refuse_masked,

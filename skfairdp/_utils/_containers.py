@@ -1,5 +1,6 @@
 """Containers of rows: public ones, and what others can get wrong: other indexes, a mask, sparse storage."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from itertools import product
@@ -20,6 +21,7 @@ LARGEST_DENSE = 2**31
 #: What of scikit-learn gives each row the label of another one on purpose.
 _MIXING = {("sklearn.model_selection._validation", "_permutation_test_score")}
 
+_WIDE = {"int64": pd.Int64Dtype(), "uint64": pd.UInt64Dtype()}  # whole numbers that floats do not hold
 ROWS_AT_ONCE = 2048  # see row_blocks
 _MOST_WORK: Any = 10_000  # steps of a comparison of two views; numpy's own types know its two special values only
 
@@ -87,8 +89,24 @@ def as_pandas(table: Any) -> Any:
     names = None if isinstance(table, pd.DataFrame | np.ndarray) else column_names(table)
     if names is None or not hasattr(table, "__arrow_c_stream__"):
         return table
-    columns = ((name, table[name].to_numpy()) for name in names)
-    return pd.DataFrame({name: cells.tolist() if cells.dtype == object else cells for name, cells in columns})
+    columns = ((name, table[name]) for name in names)
+    read = ((name, from_arrow(own) if hasattr(own, "to_pylist") else own.to_numpy()) for name, own in columns)
+    return pd.DataFrame({name: cells.tolist() if cells.dtype == object else cells for name, cells in read})
+
+
+def from_arrow(column: Any) -> "pd.Series[Any]":
+    """A column of pyarrow, of which no cell decides how others are read: whole numbers are none of floats beside
+    nothing, days lie beyond the calendar of Python, and a text that is none is its bytes."""
+    how = {"strings_to_categorical": True, "date_as_object": False, "types_mapper": lambda kind: _WIDE.get(str(kind))}
+    with contextlib.suppress(Exception):  # of one cell, which its text may quote
+        return pd.Series(column.to_pandas(**how))
+    cells: list[Any] = []
+    for cell in column:
+        try:
+            cells.append(cell.as_py())
+        except Exception:
+            cells.append(cell.as_buffer().to_pybytes() if hasattr(cell, "as_buffer") else b"")
+    return pd.Series(cells, dtype=object)
 
 
 def refuse_same_names(X: Any, *, owner: str, name: str = "X") -> None:

@@ -67,8 +67,7 @@ class PlainRows:
             return taken
         table = nw.from_native(rows, eager_only=True)
         whole = nw.concat([table[positions[~public].tolist()], nw.from_native(self._public_row(), eager_only=True)])
-        order = np.where(public, len(whole) - 1, np.cumsum(~public) - 1)
-        return whole[order.tolist()].to_native()
+        return whole[np.where(public, len(whole) - 1, np.cumsum(~public) - 1).tolist()].to_native()
 
     def _public_numbers(self) -> Floats:
         numbers = np.zeros(self._rows.shape[1:])
@@ -159,9 +158,7 @@ class _Column:
     def _public_cell(self, kind: int) -> Any:
         if kind == _OTHER:
             raise TypeError("cells of any kind have no public one beside them")
-        if kind == _DATE:
-            return pd.Timestamp(0)
-        return self.listed if isinstance(self.listed, str) else ""
+        return pd.Timestamp(0) if kind == _DATE else self.listed if isinstance(self.listed, str) else ""
 
 
 def _usual(dtype: Any) -> Any:

@@ -163,8 +163,7 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
 
         {predicts_labels}
         """
-        codes = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[codes]
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
 @dataclass(frozen=True)

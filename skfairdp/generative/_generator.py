@@ -228,8 +228,7 @@ class PFGuardGenerator(ReadsCells):
         data = data if plan.sums is None else data.on_wide_bins(getattr(self.codec, "n_bins", None))
         encoder = data.encoder.release_bins(data.fine_counts, plan.bins, noise, data.layout.n_rows)
         observed = self._release_rates(data, plan, noise)
-        rates = _group_rates.target_rates(observed, data.balance)
-        rows = data.encoded(encoder, observed, rates)
+        rows = data.encoded(encoder, observed, _group_rates.target_rates(observed, data.balance))
         if plan.sums is None:
             return encoder, observed, plan.backend.release(rows, plan.scale, noise, rng)
         model, observed = _group_rates.release_by_sums(plan, encoder.columns, rows, noise, rng)

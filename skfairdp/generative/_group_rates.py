@@ -257,8 +257,7 @@ class ModelBySums(Model):
             for label, n in enumerate(np.bincount(labels[groups == group], minlength=shares.shape[1])):
                 likely = np.maximum(shares[:, label], _TINY)
                 out.append(values[rng.choice(len(values), n, p=likely / likely.sum())])
-        drawn = np.concatenate(out)
-        return drawn[np.argsort(order, kind="stable")]
+        return np.concatenate(out)[np.argsort(order, kind="stable")]
 
     def log_likelihood(self, values: Array) -> Floats:
         """Log density of rows in each cell."""

@@ -168,8 +168,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
     ) -> float:
         """Release by how much the learner is ahead of the constant."""
         assert target.look is not None
-        by_place = replace(data, cells=np.arange(len(data.cells)))
-        rows, of, places = by_place.looked_at(target.look.n_rows)
+        rows, of, places = replace(data, cells=np.arange(len(data.cells))).looked_at(target.look.n_rows)
         predicted = self._asked(X, rows, places) if has_learned else np.full(len(of), np.nan)
         return target.look.release(data.amounts[of], predicted, self.y_center_, self.y_spread_, noise)
 

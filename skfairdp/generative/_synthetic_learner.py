@@ -23,7 +23,7 @@ from skfairdp.generative._generator import UNCHANGED, PFGuardGenerator
 from skfairdp.generative._inputs import GeneratorData, ReadsCells, raw_features, read_container
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import carrying, composed, held_by
-from skfairdp.schema import Schema, SchemaEncoder
+from skfairdp.schema import RawTable, Schema, SchemaEncoder
 
 #: Fewer synthetic rows than the first add noise of their own; more than the second only take time and memory.
 LEAST_SAMPLES, MOST_SAMPLES = 20_000, 100_000
@@ -244,6 +244,8 @@ class LearnsSyntheticRows(ReadsCells):
     def _encoded(self, X: Any, rows: Any = None) -> Floats:
         if self.schema is None:
             X = read_container(self, without_subject(self, X), units=False, reset=False)
+        elif rows is None:
+            RawTable.read(self.schema, X, owner=type(self).__name__, may_be_empty=True).warn_of_unread()
         return self._as_numbers(self._features(X if rows is None else take_rows(X, rows)))
 
     def _as_numbers(self, features: Any) -> Floats:

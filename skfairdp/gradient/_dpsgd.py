@@ -237,8 +237,7 @@ class MajorityBaselineTest:
     @property
     def enough(self) -> tuple[int | None, float | None]:
         """The rows by which the noise is down to the target, and the ε, to two digits."""
-        target = self.target
-        return _usefulness.what_is_enough(self, lambda other: other.noise <= target)
+        return _usefulness.what_is_enough(self, lambda other: other.noise <= self.target)
 
     def release(self, module: Any, X: Floats, y: Ints, n_classes: int, noise: NoiseSource) -> tuple[Any, Any]:
         """Release how far ahead the module is; return it with that, or else one that always answers the most frequent

@@ -100,5 +100,4 @@ def _values(column: "pd.Series[Any]") -> Ints:
 def _accuracy(values: Ints, codes: Ints, learn: Bools, usual: np.intp) -> float:
     table = np.zeros((values.max() + 1, codes.max() + 1))
     np.add.at(table, (values[learn], codes[learn]), 1.0)
-    guess = np.where(table.sum(1) > 0, table.argmax(1), usual)
-    return float(np.mean(guess[values[~learn]] == codes[~learn]))
+    return float(np.mean(np.where(table.sum(1) > 0, table.argmax(1), usual)[values[~learn]] == codes[~learn]))

@@ -219,8 +219,7 @@ def _exactly_summable(values: Floats) -> Floats:
 
 def _longest_row(values: Floats) -> float:
     parts = (values[start : start + _ROWS] for start in range(0, len(values), _ROWS))
-    longest = np.array([np.square(part).sum(1).max() for part in parts])
-    return _UP * math.sqrt(float(longest.max(initial=0.0)))
+    return _UP * math.sqrt(float(np.array([np.square(part).sum(1).max() for part in parts]).max(initial=0.0)))
 
 
 _ESTIMATED_AT_ONCE, _AT_ONCE = 8192, 2**14  # estimated together, and described together

@@ -117,8 +117,7 @@ def recall_disparity(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """
     check_same_index("recall_disparity", y_true=y_true, y_pred=y_pred)
     truth = _fairness.read_labels(y_true, "y_true", "recall_disparity")
-    predicted = _fairness.read_labels(y_pred, "y_pred", "recall_disparity", len(truth))
-    hit = hits(truth, predicted, "recall_disparity")
+    hit = hits(truth, _fairness.read_labels(y_pred, "y_pred", "recall_disparity", len(truth)), "recall_disparity")
     recalls = [float(np.mean(hit[truth == label])) for label in dict.fromkeys(truth.tolist())]
     return max(recalls) - min(recalls)
 

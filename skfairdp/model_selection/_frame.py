@@ -424,8 +424,7 @@ def _non_dominated(losses: Floats) -> Bools:
         leader = ordered[remaining[0]]
         keep[order[remaining[0]]] = True
         rest = ordered[remaining[1:]]
-        dominated = (leader <= rest).all(axis=1) & (leader < rest).any(axis=1)
-        remaining = remaining[1:][~dominated]
+        remaining = remaining[1:][~((leader <= rest).all(axis=1) & (leader < rest).any(axis=1))]
     return keep
 
 
@@ -435,8 +434,7 @@ def _volume(gains: Floats) -> float:
         return float(gains.max())
     ordered = gains[np.argsort(-gains[:, 0], kind="stable")]
     if gains.shape[1] == 2:
-        height = np.maximum.accumulate(ordered[:, 1])
-        return float(np.sum(ordered[:, 0] * np.diff(height, prepend=0.0)))
+        return float(np.sum(ordered[:, 0] * np.diff(np.maximum.accumulate(ordered[:, 1]), prepend=0.0)))
     total = 0.0
     for i, box in enumerate(ordered):
         overlap = np.minimum(ordered[i + 1 :], box)  # what later boxes share with this one

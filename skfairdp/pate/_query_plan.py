@@ -313,8 +313,7 @@ def _release_questions(owner: Any, data: TrainingData, plan: PATEPlan, noise: No
         told = rule(terms(public.X))
         trust = plan.trust_in(variance, data.X.shape[1], data.n_units)
         how |= {"class_counts": counts} if plan.sums.alone else {}
-    queries = rng.permutation(len(public.X))[: plan.votes.n_queries]
-    return QuerySet(public, queries, told=told, trust=trust, **how)
+    return QuerySet(public, rng.permutation(len(public.X))[: plan.votes.n_queries], told=told, trust=trust, **how)
 
 
 def _count_votes(owner: Any, data: TrainingData, asked: QuerySet, n_teachers: int, rng: Generator) -> Codes:

@@ -386,8 +386,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
 
         {predicts_labels}
         """
-        scores = self._scores(X)
-        return self.classes_[_decide(scores)]
+        return self.classes_[_decide(self._scores(X))]
 
     def predict_proba(self, X: Array) -> Array:
         """Estimated vote shares of shape (n_rows, n_classes).

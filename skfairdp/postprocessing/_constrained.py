@@ -70,8 +70,7 @@ def for_own_answers(counts: Floats, edges: Floats, sigma: float, n_rows: float) 
 
 def predicted_counts(counts: Floats, answers: Floats) -> Floats:
     """Rows by group, true and predicted class, as the answers have them on average."""
-    chances = np.broadcast_to(answers, (counts.shape[1], counts.shape[0])).T
-    second = np.einsum("bgy,bg->gy", counts, chances)
+    second = np.einsum("bgy,bg->gy", counts, np.broadcast_to(answers, (counts.shape[1], counts.shape[0])).T)
     return np.stack([counts.sum(0) - second, second], axis=-1)
 
 

@@ -450,8 +450,7 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         features, groups = inputs.split_rows(self, X, sensitive_features, reset=False)
         codes = inputs.group_codes(groups, self.groups_, inputs.shape_of(X)[0])
         features = X if inputs.reads_whole(self.estimator_, X) else features
-        predicted = _utils.without_cells(self.estimator_.predict, features, owner="IDP3")
-        return *self._answers(predicted, "y_pred"), codes
+        return *self._answers(_utils.without_cells(self.estimator_.predict, features, owner="IDP3"), "y_pred"), codes
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> Array:
         """Predict labels, with the reject label where an answer would widen the gap. Changes nothing.

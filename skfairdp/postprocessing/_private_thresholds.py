@@ -224,8 +224,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         table = self._rows_for(self.estimator_, X, features)
         bins = bins_of(scores_of(self.estimator_, table, np.arange(len(features))), self.edges_)
         rules = self._kinds_to_come(X, features, sensitive_features, reads_groups=len(self.answers_) > 1)
-        second = coins_of(features, self._key) < self.answers_[rules, bins]
-        return decode_labels(self, second.astype(np.int64))
+        return decode_labels(self, (coins_of(features, self._key) < self.answers_[rules, bins]).astype(np.int64))
 
     @property
     def classes(self) -> Array | None:

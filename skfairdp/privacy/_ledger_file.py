@@ -219,8 +219,7 @@ class OtherBudgetError(Exception):
 
 def _budget(epsilon: float | str, delta: float, identity: str | None = "") -> str:
     plain = epsilon if isinstance(epsilon, str) else _plain(epsilon)
-    named = {"id": identity} if identity else {}
-    return json.dumps({"format": FORMAT, "epsilon": plain, "delta": delta, **named})
+    return json.dumps({"format": FORMAT, "epsilon": plain, "delta": delta, **({"id": identity} if identity else {})})
 
 
 def _plain(value: float) -> float | str:

@@ -200,8 +200,7 @@ def check_room(label: str, *planned: tuple[Any, LedgerEntry]) -> None:
         found.setdefault(of, []).append(entry.event)
     for (ledger, protects, relation, rows_of), events in found.items():
         if ledger is not None:
-            together = LedgerEntry(label, ours.compose(*events), protects, relation, (), rows_of)
-            charge(ledger, together, dry_run=True)
+            charge(ledger, LedgerEntry(label, ours.compose(*events), protects, relation, (), rows_of), dry_run=True)
 
 
 def charge(ledger: Any, entry: LedgerEntry, *, dry_run: bool = False) -> None:

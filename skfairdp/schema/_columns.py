@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skfairdp._docs import shared_docs
-from skfairdp._utils import Plain, as_objects, as_series, plain
+from skfairdp._utils import Plain, as_objects, as_series, from_arrow, plain
 from skfairdp.privacy import PrivacySpent
 
 _EPOCH = date(1970, 1, 1)
@@ -703,6 +703,8 @@ def cells_of(values: Any) -> "pd.Series[Any]":
         cells = values
     else:
         cells = as_series(values if isinstance(values, np.ndarray) else as_objects(values))
+    if isinstance(cells.dtype, pd.ArrowDtype) or getattr(cells.dtype, "storage", "") == "pyarrow":
+        return from_arrow(cells.array.__arrow_array__())
     if cells.dtype == np.longdouble:
         with np.errstate(over="ignore"):
             return cells.astype(np.float64)

@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
-from skfairdp._utils import as_objects, as_series
+from skfairdp._utils import as_objects, as_series, from_arrow
 
 
 class SameNameError(ValueError):
@@ -65,7 +65,12 @@ def _opened(table: Any) -> Any:
 
 
 def _as_series(column: Any) -> "pd.Series[Any]":
-    # NumPy has no integers of 128 bits, which polars takes for a column once one cell needs them.
-    if column.dtype.is_numeric() and column.dtype not in (nw.Int128, nw.UInt128):
+    kind = column.dtype
+    if column.implementation.is_pyarrow():
+        return from_arrow(column.to_native())
+    if kind in (nw.Date, nw.Datetime, nw.Duration):  # the calendar of Python ends with the year 9999
+        return pd.Series((column.dt.replace_time_zone(None) if kind == nw.Datetime else column).to_numpy())
+    # NumPy has no integers of 128 bits, which polars takes for a column once one cell needs them, and no missing ones.
+    if kind.is_numeric() and kind not in (nw.Int128, nw.UInt128) and not (kind.is_integer() and column.null_count()):
         return pd.Series(column.to_numpy())
     return pd.Series(column.to_list(), dtype=object)

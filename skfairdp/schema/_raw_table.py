@@ -313,6 +313,25 @@ class RawTable:
                 f"more (Schema.misfits(table) counts such cells).{_MISSING_ROLE if set(wrong) & set(also) else ''}"
             )
 
+    def warn_of_unread(self) -> None:
+        """Tell of columns of rows to predict in which no cell is a value; of private rows nothing of it may be told."""
+        numbers = {name: self.numbers[name] for name in self.schema.features}
+        constant = [name for name, own in numbers.items() if (own == own[:1]).all() or np.isnan(own).all()]
+        unread = [name for name, cells in as_dataframe(self.table, constant).items() if self._is_unread(name, cells)]
+        if unread:
+            warn_caller(
+                f"{self.owner} got rows in which no cell of {unread[:5]} can be read by its schema: all count as "
+                "missing or, where none may be missing, as the middle of the bounds. Compare how they are written, "
+                "with schema.misfits_by_kind(X).",
+                UtilityWarning,
+            )
+
+    def _is_unread(self, name: Any, cells: Any) -> bool:
+        column = self.schema.columns[name]
+        found, meant = column.misfits(cells), getattr(column, "others", None) is not None or self.n_rows == 1
+        wrong = found["unreadable"] | (found["beyond"] & (isinstance(column, Category) and not meant))
+        return bool(wrong.any() and (wrong | found["missing"]).all())
+
     # ------------------------------------------------------------------ label
 
     @property
@@ -575,8 +594,7 @@ def _numbers(column: Column, codes: Array) -> Floats:
     if (grid := _grid(column)) is None:
         return np.ascontiguousarray(codes, dtype=np.float64)
     n_codes, step = grid
-    numbers = np.clip(column.ends[0] + step * codes.astype(np.float64), *column.ends)
-    return np.where(codes == n_codes, np.nan, numbers)
+    return np.where(codes == n_codes, np.nan, np.clip(column.ends[0] + step * codes.astype(np.float64), *column.ends))
 
 
 #: Of the hash that chooses public rows: anyone may know which ones are chosen.
@@ -698,5 +716,4 @@ def subsample_rows(source: RowSource, schema: Schema, *, owner: str, most: int) 
     if not len(rows):
         raise ValueError(f"The keys of X of {owner} are no ids: far too many rows have the same one.")
     # Equal keys by what is public of their rows.
-    order = np.lexsort([rows[name] for name in reversed(dtype.names or ())])
-    return compact.table(rows[order[:most]])
+    return compact.table(rows[np.lexsort([rows[name] for name in reversed(dtype.names or ())])[:most]])

@@ -698,8 +698,8 @@ class Schema:
                 f"{label!r}, {groups!r} and {subject!r}; the table has {given[:20]}."
             )
         names = [name for name in given if name != subject]
-        frame = as_dataframe(table, names)
-        columns = {n: _skeleton(frame[n].dtype, n in roles) | _metadata.guessed(frame[n], n) for n in names}
+        cells = {n: _columns.cells_of(own) for n, own in as_dataframe(table, names).items()}
+        columns = {n: _skeleton(own.dtype, n in roles) | _metadata.guessed(own, n) for n, own in cells.items()}
         named = roles[: 0 if label is None else 1]
         whose = {} if subject is None else {"subject": subject}
         return {"columns": columns, "label": named[0] if named else None, "groups": list(roles[len(named) :]), **whose}

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 import skfairdp
 from skfairdp.baselines import GroupRandomizer, LagrangianClassifier
+from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.pate import SoftVoting, VoteGate
 from skfairdp.schema import Boolean, Category
@@ -123,6 +125,23 @@ def test_predictions_ignore_the_label_and_the_groups(name):
     ):
         np.testing.assert_array_equal(a, b)
         np.testing.assert_array_equal(a, c)
+
+
+@pytest.mark.few(4)
+@every_classifier
+def test_columns_in_which_no_row_to_predict_can_be_read_are_told(name):
+    model, last = as_it_is(name), np.arange(len(TEST)) == len(TEST) - 1
+    foreign = TEST.assign(
+        age="old", job=7, wage=[None] * (len(TEST) - 1) + ["$5"], hired=TEST["hired"].where(last, "no day"),
+        citizen=None,
+    )  # fmt: skip
+    with pytest.warns(UtilityWarning, match=r"no cell of \['age', 'job', 'wage'\] can be read"):
+        model.predict(foreign)
+    with pytest.warns(UtilityWarning, match=r"no cell of \['age'\] can be read"):  # one row may have a job of its own
+        model.predict(foreign[-1:].assign(wage=5.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(TEST.assign(age=200, job=None, wage=-1, hired="NA"))  # as it may be
 
 
 @pytest.mark.few(4)

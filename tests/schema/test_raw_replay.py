@@ -21,6 +21,7 @@ from skfairdp import (
 )
 from skfairdp.gradient import SignedLoss, mlp
 from skfairdp.pate import VoteGate
+from skfairdp.postprocessing import PrivateThresholds
 from skfairdp.schema import Category, Schema
 from tests._tools.raw import RAW_SCHEMA, raw_rows
 from tests._tools.replay import Recording
@@ -50,6 +51,13 @@ CELLS = [
     pd.Timestamp("2200-01-01"), -0.0, "<NA>", np.inf, -np.inf, 1e308, "$5", "1,200", "25/04/2001", "female",
 ]  # fmt: skip
 ROWS = range(6)
+
+
+def thresholds(schema, random_state, ledger):
+    """A second fit on the same rows, which asks the first for its answers to them."""
+    inside = FairDPSGDClassifier(net=QUICK, lam=0.0, schema=schema, random_state=random_state)
+    return PrivateThresholds(inside, schema=schema, random_state=random_state, ledger=ledger)
+
 
 #: What is fitted, and how many sensitivities a replaced record may move its true values: two through a null record.
 RECORD = {
@@ -113,6 +121,17 @@ def assert_same_sight(name, neighbour):
 @pytest.mark.parametrize("name", RECORD)
 def test_an_unforeseen_private_record_does_not_show(name, row):
     assert_same_sight(name, nasty(row))
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("name", [*RECORD, "thresholds"])
+def test_whether_any_private_row_can_be_read_in_a_column_does_not_show(name):
+    """Rows to predict are told of: they are public."""
+    only = TABLE.assign(age=TABLE["age"].astype(object).where(np.arange(len(TABLE)) == 3, "old"), job="sailor")
+    make = functools.partial((RECORD | {"thresholds": (thresholds, 2.0)})[name][0], **GIVEN)
+    found = Recording(make, lambda estimator, table: estimator.fit(table), only)
+    assert found.seen.error is None, found.seen.error
+    assert not found.on(only.assign(age="old")).differences(times=None)
 
 
 @pytest.mark.few(2)

@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 
 from skfairdp import FairDPSGDClassifier
 from skfairdp.schema import Boolean, Category, Date, Number, Schema, SchemaEncoder
+from tests._tools.inside import opened
 from tests._tools.layers import examples
 
 COLUMNS = {
@@ -373,6 +374,19 @@ def test_a_raw_table_goes_through_a_pipeline_without_public_rows():
 
 # ---- columns of other libraries ----------------------------------------------------------------------------------
 _DAY, _FIRST, _LAST = datetime.date(2020, 1, 3), datetime.date(1, 1, 1), datetime.date(9999, 12, 31)
+
+
+def _as_type(kind, *numbers):
+    """Cells as they lie in a file, whose type has room for more than Python."""
+    return pa.array(numbers, getattr(pa, f"int{kind.bit_width}")()).view(kind)
+
+
+def _as_text(*cells):
+    """Bytes that a file calls texts: of a foreign encoding, say."""
+    ends = np.cumsum([0, *map(len, cells)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(cells), pa.py_buffer(ends), pa.py_buffer(b"".join(cells)))
+
+
 #: A column of three cells, the second of which a private record has made what it is, and how these are read.
 FOREIGN = {
     "integers of 128 bits": (Number(0, 10), pl.Series([1, 2**100, None], dtype=pl.Int128), [1, 10, 5]),
@@ -387,6 +401,30 @@ FOREIGN = {
         Date("2020-01-01", "2020-01-31"), pa.array([_DAY, _FIRST, _LAST]).cast(pa.timestamp("us", tz="UTC")),
         [18264, 18262, 18292],
     ),
+    "days of arrow beyond all calendars": (
+        Date("2020-01-01", "2020-01-31"), _as_type(pa.date32(), 18264, 2**31 - 1, None), [18264, 18277, 18277],
+    ),
+    "moments of arrow beyond all calendars": (
+        Date("2020-01-01", "2020-01-31"), _as_type(pa.timestamp("s"), 18264 * 86400, 2**62, 0), [18264, 18277, 18262],
+    ),
+    "moments of polars beyond all calendars": (
+        Date("2020-01-01", "2020-01-31", missing=True),
+        pl.Series([18264 * 86_400_000_000 - 1, 2**62, None]).cast(pl.Datetime("us", "Asia/Tokyo")),
+        [18264, np.nan, np.nan],
+    ),
+    "lengths of time beyond all calendars": (
+        Number(0, 10), pl.Series([1, 2**62, 0]).cast(pl.Duration("ms")), [5, 5, 5],
+    ),
+    "whole numbers of arrow beside nothing": (
+        Category([2**60, 2**60 + 1]), pa.array([2**60, None, 2**60 + 1]), [0, np.nan, 1],
+    ),
+    "whole numbers of polars beside nothing": (
+        Category([2**60, 2**60 + 1]), pl.Series([2**60, None, 2**60 + 1]), [0, np.nan, 1],
+    ),
+    "texts that are none": (Category(["a", "b"]), _as_text(b"a", b"\xff", b"b"), [0, np.nan, 1]),
+    "a dictionary of texts that are none": (
+        Category(["a", "b"]), pa.DictionaryArray.from_arrays([0, 1, 2], _as_text(b"a", b"\xff", b"b")), [0, np.nan, 1],
+    ),
     "halves of floats": (Number(0, 10), pa.array(np.array([1, 11, np.nan], dtype=np.float16)), [1, 10, 5]),
     "a dictionary": (Category(["a"]), pa.array(["a", "b", None]).dictionary_encode(), [0, np.nan, np.nan]),
     "runs": (Category(["a"]), pa.RunEndEncodedArray.from_arrays([3], ["a"]), [0, 0, 0]),
@@ -397,10 +435,16 @@ FOREIGN = {
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_a_column_of_any_type_is_read_without_a_word(kind):
     column, cells, expected = FOREIGN[kind]
-    table = pl.DataFrame({"x": cells}) if isinstance(cells, pl.Series) else pa.table({"x": cells})
+    of_polars = isinstance(cells, pl.Series)
+    table = pl.DataFrame({"x": cells}) if of_polars else pa.table({"x": cells})
+    tables = [table] if of_polars else [table, table.to_pandas(types_mapper=pd.ArrowDtype)]
+    if not of_polars or cells.dtype not in (pl.Object, pl.Int128):  # which Arrow does not know
+        tables += [chunk.table for chunk in opened(lambda: [table]).chunks()]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        np.testing.assert_array_equal(Schema({"x": column}).numbers(table)["x"], expected)
+        for one in tables:
+            np.testing.assert_array_equal(Schema({"x": column}).numbers(one)["x"], expected)
+            Schema({"x": column}).misfits_by_kind(one)
 
 
 @pytest.mark.parametrize("column", ["age", "level", "citizen", "hired"])
