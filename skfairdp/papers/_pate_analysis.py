@@ -174,7 +174,7 @@ class PATEFairnessAnalysis:
         public = check_array(X_public, dtype=np.float64, input_name="X_public")
         groups = as_groups(sensitive_features, len(public), owner=type(self).__name__)
         classes, codes = np.unique(np.asarray(y), return_inverse=True)
-        if len(classes) < 2 or len(codes) != len(private) or private.shape[1] != public.shape[1]:
+        if len(classes) < 2 or codes.shape != (len(private),) or private.shape[1] != public.shape[1]:
             raise ValueError(
                 f"{type(self).__name__} needs labels of two or more classes, one for each private row, and public rows "
                 "with the columns of the private ones."

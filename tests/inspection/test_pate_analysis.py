@@ -158,6 +158,8 @@ def test_rows_that_do_not_fit(data):
     analysis = PATEFairnessAnalysis(PATEClassifier(n_teachers=5))
     with pytest.raises(ValueError, match="two or more classes"):
         analysis.analyse(X[100:], np.zeros(len(X) - 100), X[:100], groups[:100])
+    with pytest.raises(ValueError, match="one for each private row"):
+        analysis.analyse(X[100:], np.column_stack([y, y])[100:], X[:100], groups[:100])
     with pytest.raises(ValueError, match="columns of the private ones"):
         analysis.analyse(X[100:], y[100:], X[:100, :2], groups[:100])
     with pytest.raises(ValueError, match="inconsistent length"):
