@@ -60,19 +60,10 @@ class Teachers:
 
 
 def fit_teachers(
-    teacher: Any,
-    X: Any,
-    y: ArrayLike,
-    assignment: ArrayLike,
-    *,
-    n_teachers: int,
-    n_classes: int,
-    random_state: RandomStateLike = None,
-    seeds: Ints | None = None,
-    n_jobs: int | None = None,
-    memory: TeacherCache | Memory | str | os.PathLike[str] | None = None,
-    verbose: int = 0,
-) -> Teachers:
+    teacher: Any, X: Any, y: ArrayLike, assignment: ArrayLike, *, n_teachers: int, n_classes: int,
+    random_state: RandomStateLike = None, seeds: Ints | None = None, n_jobs: int | None = None,
+    memory: TeacherCache | Memory | str | os.PathLike[str] | None = None, verbose: int = 0,
+) -> Teachers:  # fmt: skip
     """Train one teacher on the rows assigned to it, independently of all other rows (Papernot et al. 2017). With a
     ``memory``, **the cache holds private teachers**, some of which hold rows: keep it where the private data may be.
 
@@ -194,23 +185,11 @@ def streamed_votes(
 
 
 def streamed_counts(
-    learns: Learns,
-    source: RowSource,
-    *,
-    columns: tuple[str, ...],
-    schema: Schema,
-    owner: str,
-    n_teachers: int,
-    n_features: int,
-    rng: np.random.Generator,
-    verbose: int = 0,
-    most_bytes: int = _MOST_BYTES,
-    together: int = 1,
-    n_units: int | None = None,
-    one_each: bool = False,
-    of_first: tuple[str, ...] = (),
+    learns: Learns, source: RowSource, *, columns: tuple[str, ...], schema: Schema, owner: str, n_teachers: int,
+    n_features: int, rng: np.random.Generator, verbose: int = 0, most_bytes: int = _MOST_BYTES, together: int = 1,
+    n_units: int | None = None, one_each: bool = False, of_first: tuple[str, ...] = (),
     add: Callable[[Any, Any], Any] = operator.add,
-) -> Any:
+) -> Any:  # fmt: skip
     """Add up what teachers say, whatever they learn; **private**. The argument is that of :func:`streamed_votes`.
     ``n_units`` is the public number of subjects, or of rows. With ``one_each`` they learn from one row of each subject.
     All rows of a subject have in the columns ``of_first`` what the first of them has, by its place or, where rows come

@@ -288,8 +288,7 @@ def group_membership(
     if sensitive_features is None:
         raise ValueError(f"{owner} needs groups: pass sensitive_features or group_weights to fit{otherwise}.")
     groups = as_groups(sensitive_features, n_rows, owner=owner)
-    domain = group_domain(groups)
-    codes = encode_labels(groups, domain, owner=owner, name="sensitive_features", parameter="sensitive_features")
+    codes, domain = encode_within(groups, None, owner=owner, parameter="sensitive_features")
     return _several(np.eye(len(domain))[codes], owner)
 
 

@@ -54,16 +54,9 @@ BLAS = ThreadpoolController().select(user_api="blas")
 
 
 def fit_softmax(
-    rows: Floats,
-    moments: Floats,
-    penalty: Floats | float,
-    *,
-    start: Floats,
-    weights: Floats | float = 1.0,
-    offset: Floats | float = 0.0,
-    constant: float = 0.0,
-    **options: Any,
-) -> Floats:
+    rows: Floats, moments: Floats, penalty: Floats | float, *, start: Floats, weights: Floats | float = 1.0,
+    offset: Floats | float = 0.0, constant: float = 0.0, **options: Any,
+) -> Floats:  # fmt: skip
     r"""Minimise :math:`\sum_i w_i \log\sum_k e^{s_{ik}} - \langle M, \theta \rangle + \frac12 \sum p\,\theta^2`.
 
     The scores are :math:`s = o + X\theta`. Where the moments are :math:`M = X^\top (w\,t)` of targets t, this is the

@@ -13,6 +13,7 @@ from skfairdp.fairness._rate_gate import (
     violation_bounds,
 )
 from skfairdp.fairness._rates import (
+    BY_CHANCE,
     NOTIONS,
     RateBound,
     RateConstraints,

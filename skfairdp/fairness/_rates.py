@@ -84,6 +84,8 @@ _RATES = {
 #: The rates that a constraint can speak of, see :class:`RateParity`.
 RATES = tuple(_RATES)
 _METHODS = ("between_groups", "to_overall")
+#: So many standard errors of the rows of its groups may break an inequality that holds in the population.
+BY_CHANCE = 2.0
 _USUAL_DIFFERENCE = 0.01  # as fairlearn's moments have it
 
 
@@ -425,6 +427,19 @@ class RateConstraints:
         rates = (np.nan_to_num(self.rates(counts)) * sizes + 1) / (sizes + 2)
         each = rates * (1 - rates) / np.maximum(sizes, 1)
         return np.bincount(line, np.square(value) * each[group, rate], minlength=self.n_inequalities).astype(np.float64)
+
+    def beyond_chance(self, counts: Any, sizes_off: Any = 0.0) -> Bools:
+        """Which groups are in an inequality that chance cannot break: for it is known well enough, or for what sets two
+        groups apart is beyond two standard errors of their rows, and of noise in how many there are of each true class.
+        """
+        line, group, rate, value = self.terms
+        more, rates = sizes_off * counts / np.maximum(counts.sum(2, keepdims=True), 1e-9), self.rates(counts)
+        moved = [self.rates(counts + more * of_label[:, None]) - rates for of_label in np.eye(counts.shape[1])]
+        of_rates = np.square(np.nan_to_num(moved)).sum(axis=0)[group, rate]
+        chance = np.sqrt(self.variances(counts) + np.bincount(line, np.square(value) * of_rates))
+        # or it compares nobody
+        known = (np.maximum(self.violations(counts), 0.0) + self.bounds > BY_CHANCE * chance) | (np.bincount(line) < 2)
+        return np.bincount(group, known[line], minlength=len(counts) + 1)[: len(counts)] > 0
 
     def bounds_on_few(self, counts: Any) -> Floats:
         """Right-hand sides for these rows, by which those to come keep to the bounds in root mean square. What sampling

@@ -21,10 +21,11 @@ from skfairdp._estimator import PrivateClassifier
 from skfairdp._judge import Judge, Judgement
 from skfairdp._row_wise import predict_codes, row_wise_predictions
 from skfairdp._tables import GeneratorBackend, GeneratorPlan
-from skfairdp._teachers import as_classifiers, check_fair_learner, rehearse_learner, takes_groups
-from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike, Values
+from skfairdp._teachers import as_classifiers, rehearse_learner, takes_groups
+from skfairdp._typing import Array, ArrayLike, Bools, Floats, Ints, MaybeArray, SubjectLike, Values
 from skfairdp._usefulness import Comparison, learned_by_heart, seen
 from skfairdp._utils import silence
+from skfairdp._utils._sklearn import take_rows
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.fairness import RateConstraints, RateParity, read_rate_constraints
 from skfairdp.generative._generator import PFGuardGenerator
@@ -84,6 +85,8 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
         What the learner is held to; see :class:`~skfairdp.lagrangian.LagrangianClassifier`. An ``estimator`` of your
         own is put into fairlearn's ``ExponentiatedGradient``: for two classes and one difference of selection rates, of
         true or of false positive rates, or both of these. One that takes groups brings its own constraints.
+        A group that noise in released counts and the chance of its few rows may set apart, by two standard errors, is
+        held to nothing, unless a look at private rows says that it has to be.
     gamma : float or None, default=None
         Short for ``constraints=RateParity("selection_rate", gamma)``: the largest difference between the rates of two
         groups. Give this or ``constraints``. Free to search over, as all that is the learner's.
@@ -225,46 +228,65 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             return first
         kept = dict(self.__dict__)
         try:
-            self._learn(*self._learner(data.layout.n_classes, first.tightening))  # synthetic rows only
+            self._learn(*self._learner(data.layout.n_classes, first.tightening), asks_all=first.holds == "no")
         except Exception:  # what was bought is kept: the first learner, of which the first look speaks
             self.__dict__.update(kept)
             return first
         self.bound_factor_ = first.tightening
         rows, cells, places = data.looked_at(self._forecast.n_looked_at)
-        answers = self._asked(X, rows, places)
-        second = judge.release(judge.counts(*np.divmod(cells, data.layout.n_classes), answers), noise)
-        if second.violation >= first.violation:
+        counts = judge.counts(*np.divmod(cells, data.layout.n_classes), self._asked(X, rows, places))
+        if (second := judge.release(counts, noise)).violation >= first.violation:
             self.__dict__.update(kept)
             return first
         return second
 
-    def _learn(self, learner: Any, with_groups: bool) -> "SyntheticDataClassifier":
+    def _learn(self, learner: Any, with_groups: bool, *, asks_all: bool = False) -> "SyntheticDataClassifier":
         """Train a learner on rows drawn from the generator."""
         features, labels, groups = self._drawn(with_groups)
         codes = np.searchsorted(self.classes_, labels)  # fairlearn's reductions read 0 and 1 only
         # A class of one row teaches nothing, and a learner that sets rows aside for itself may ask for two of each.
         taught = np.bincount(codes)[codes] > 1
         features, codes, groups = features[taught], codes[taught], [values[taught] for values in groups]
-        given = {"sensitive_features": groups[0]} if with_groups else {}
         released, every = self.generator_.observed_rates_.sum(axis=0), np.arange(len(self.classes_))
         constant = DummyClassifier(strategy="prior").fit(every[:, None], every, sample_weight=released)
-        self.estimator_ = constant
+        self.estimator_, self._constant, self._beside, self._left = constant, constant, None, None
+        held, own = self._held_groups(groups[0], len(codes)) if with_groups else (None, codes)
         if not self._is_behind and len(np.unique(codes)) > 1:  # else few private rows of the other classes, much noise
-            told = silence() if self.estimator is None else contextlib.nullcontext()  # of its own there is no advice
-            with told:
+            if held is not None and not asks_all:
+                groups = [take_rows(groups[0], self._places_of_groups(held, features, codes, own))]
+            given = {"sensitive_features": groups[0]} if with_groups else {}
+            with silence() if self.estimator is None else contextlib.nullcontext():  # of its own there is no advice
                 self.estimator_ = as_classifiers(learner, self.random_state).fit(features, codes, **given)
-        self._constant, self._beside = constant, None
-        self._left = None
-        if with_groups:  # what the answers of a learner that was given a bound do to the rows that it was trained on
-            owner = type(self).__name__
-            values = _utils.as_groups(groups[0], len(codes), owner=owner)
-            names = _utils.group_domain(values)
-            of_rows = {"name": "sensitive_features", "parameter": "sensitive_columns"}
-            given_codes = _utils.encode_labels(values, names, owner=owner, **of_rows)
-            held = self._held(self.estimator, names.tolist(), self.classes_)
-            answers = None if held is None else predict_codes(self.estimator_, features)
-            self._left = None if held is None else Judgement.by_rows(held, given_codes, codes, answers)
+        if held is not None:  # what the answers of a learner that was given a bound do to the rows that it was told of
+            self._left = Judgement.by_rows(held, own, codes, predict_codes(self.estimator_, features))
         return self
+
+    def _held_groups(self, groups: Any, n_rows: int) -> tuple[RateConstraints | None, Ints]:
+        """What a learner of these groups is held to, if anything, and the codes of groups there."""
+        values = _utils.as_groups(groups, n_rows, owner=type(self).__name__)
+        codes, names = _utils.encode_within(values, None, owner=type(self).__name__, parameter="sensitive_columns")
+        return self._held(self.estimator, names.tolist(), self.classes_), codes
+
+    def _places_of_groups(self, held: RateConstraints, features: Floats, codes: Ints, own: Ints) -> Ints:
+        """For each sampled row the place of one in whose group the learner is to see it.
+
+        As many private rows as a group has, and the noise in counts, may set it apart by chance: a learner that is held
+        to a bound would make up for that at any price. So rows of groups that nothing else sets apart go to the others,
+        and where that is true of all groups, every row to any."""
+        places, known = np.arange(len(own)), np.asarray(self.generator_.groups_).tolist()
+        sizes = self._forecast.n_rows * self.generator_.observed_rates_[[known.index(one) for one in held.groups]]
+
+        def asked(said: Any) -> Bools:
+            shares = said + said.sum(axis=0) / len(own) + 1e-9  # also of a label that noise leaves a group without
+            found = np.maximum(sizes, 1.0)[..., None] * shares / shares.sum(axis=2, keepdims=True)
+            return held.beyond_chance(found, (self.generator_._noisy_counts or (0.0, 0.0))[1])
+
+        if asked(np.ones((*sizes.shape, sizes.shape[1]))).all():  # whatever a learner says
+            return places
+        free = LagrangianClassifier(constraints=None, random_state=0).fit(features, codes)
+        stays, rng = asked(held.tally(own, codes, predict_codes(free, features)))[own], np.random.default_rng(0)
+        others = places[stays] if stays.any() else np.unique(own, return_index=True)[1]
+        return np.where(stays, places, rng.choice(others, len(own)))
 
     def _asked(self, X: Any, rows: Ints | None, places: Ints) -> Ints:
         """Private: the learner's answers to rows, each judged by itself, -1 where there is none."""
@@ -396,16 +418,13 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             learner = _reduction(learner, asked, "constraints" if self.gamma is None else "gamma")
         if bound_factor < 1:
             learner = _judge.tightened(learner, bound_factor) or learner
-        with_groups = takes_groups(learner)
-        if with_groups:
-            check_fair_learner(learner, type(self).__name__, parameter="estimator")
         constraints = getattr(learner, "constraints", None)
         if n_classes > 2 and isinstance(constraints, reductions.ClassificationMoment):
             raise ValueError(
                 f"The 'estimator' of {type(self).__name__} is a reduction of fairlearn, which learns two classes. "
                 f"There are {n_classes}: take a learner of many classes, as LagrangianClassifier is."
             )
-        return learner, with_groups
+        return self._with_groups(learner)
 
     def _held(self, learner: Any, groups: Values, classes: Array) -> RateConstraints | None:
         """What answers are judged by: constraints that were asked for, or those that a learner says."""

@@ -17,7 +17,7 @@ from skfairdp._estimator import PrivateRegressor
 from skfairdp._inputs import amount_bounds, refuse_chunks
 from skfairdp._row_wise import row_wise_amounts
 from skfairdp._tables import GeneratorBackend, GeneratorPlan
-from skfairdp._teachers import check_fair_learner, rehearse_learner, takes_groups
+from skfairdp._teachers import rehearse_learner
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, SubjectLike, Values
 from skfairdp._utils import public_generator, silence
 from skfairdp._utils._sklearn import answers_as_fitted
@@ -237,11 +237,7 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
             tree = HistGradientBoostingRegressor(max_iter=60, max_leaf_nodes=8, min_samples_leaf=100, random_state=seed)
             # A line where noise is large, and what it leaves where it is not.
             return VotingRegressor([("line", RidgeCV(np.logspace(-2, 4, 7))), ("trees", tree)]), False
-        learner = clone(self.estimator)
-        with_groups = takes_groups(learner)
-        if with_groups:
-            check_fair_learner(learner, type(self).__name__, parameter="estimator")
-        return learner, with_groups
+        return self._with_groups(clone(self.estimator))
 
     def _learn(self, learner: Any, with_groups: bool) -> "SyntheticDataRegressor":
         """Train a learner on rows drawn from the generator."""

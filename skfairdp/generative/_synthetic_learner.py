@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._inputs import without_subject
 from skfairdp._row_wise import known_row_wise
 from skfairdp._tables import MarginalsBackend
-from skfairdp._teachers import made_up_cells
+from skfairdp._teachers import check_fair_learner, made_up_cells, takes_groups
 from skfairdp._typing import Array, Floats
 from skfairdp._utils import PublicData, copy_label_encoding, public_generator, split_sensitive_columns, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted, take_rows
@@ -135,6 +135,12 @@ class LearnsSyntheticRows(ReadsCells):
 
     def _another_learner(self) -> tuple[Any, bool]:
         raise NotImplementedError
+
+    def _with_groups(self, learner: Any) -> tuple[Any, bool]:
+        """A learner, and whether its fit takes groups."""
+        if with_groups := takes_groups(learner):
+            check_fair_learner(learner, type(self).__name__, parameter="estimator")
+        return learner, with_groups
 
     def _learn(self, learner: Any, with_groups: bool) -> Self:
         raise NotImplementedError

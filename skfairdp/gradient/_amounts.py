@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.stats import norm
 
-from skfairdp._column_tables import SMALLEST, ColumnTables, where_amounts_lie
+from skfairdp._column_tables import SMALLEST, ColumnTables, Cost, where_amounts_lie
 from skfairdp._inputs import TrainingData
 from skfairdp._judge import KSJudgement
 from skfairdp._transport import Transport, TransportPlan, as_scores
@@ -328,12 +328,9 @@ class _OfAmounts:
 class AmountParity(_OfAmounts, SignedLoss):
     """The signed loss of amounts: pulls at the means of groups and weighs their losses, by noisy sums of both."""
 
-    def judge(
-        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation,
-        passes: float,
-    ) -> Any:  # fmt: skip
+    def judge(self, data: TrainingData, n_rows: int, passes: float, cost: Cost) -> Any:
         """Plan the look at the predictions of the network that is returned: at errors as large as they are."""
-        return AmountJudge(replace(self.asked, cuts_errors=False), epsilon, delta, relation, JUDGED * self.budget_share)
+        return AmountJudge(replace(self.asked, cuts_errors=False), *cost[:3], JUDGED * self.budget_share)
 
     def terms(self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """Say what the training adds to its private gradients."""
@@ -403,10 +400,7 @@ class AmountsMoved(_OfAmounts, PublicPenalty):
 
     share_left = 1 - FOR_MOVES
 
-    def judge(
-        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation,
-        passes: float,
-    ) -> Any:  # fmt: skip
+    def judge(self, data: TrainingData, n_rows: int, passes: float, cost: Cost) -> Any:
         """Plan the tables."""
         n_groups, of = len(self.asked.groups), "" if data.subjects is None else data.subjects.name
         if not 2 <= n_groups <= MOST_GROUPS:
@@ -414,7 +408,7 @@ class AmountsMoved(_OfAmounts, PublicPenalty):
                 f"constraints='demographic_parity' compares every two 'groups', and got {n_groups}: list at least 2, "
                 f"and at most {MOST_GROUPS}, as each needs rows enough to show through the noise."
             )
-        tables = TransportPlan(n_rows, n_groups, epsilon, delta, relation, of, FOR_MOVES)
+        tables = TransportPlan(n_rows, n_groups, *cost[:3], of, FOR_MOVES)
         return MovingPlan(tables, self.bounds, self.asked.distance)
 
     def terms(self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:

@@ -21,7 +21,7 @@ from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, Protects, compose, gdp_mu
 
 if TYPE_CHECKING:
-    from skfairdp._column_tables import ColumnTables, Scaling
+    from skfairdp._column_tables import ColumnTables, Cost, Scaling
     from skfairdp._networks import DPStep, Net, Network
     from skfairdp._usefulness import AmountMean
     from skfairdp.gradient._signed_loss import DualPlan
@@ -148,10 +148,7 @@ class PublicPenalty(BaseEstimator):
         {parity_to_plan}
         """
 
-    def judge(
-        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation,
-        passes: float,
-    ) -> None:  # fmt: skip
+    def judge(self, data: TrainingData, n_rows: int, passes: float, cost: "Cost") -> None:
         """Plan nothing: the network is judged by the public rows.
 
         {judge_to_plan}
@@ -272,10 +269,7 @@ class SignedLoss(BaseEstimator):
         asked = read_rate_constraints(self.constraints, "SignedLoss")
         return RateConstraints(asked, data.domain.tolist(), data.classes.tolist(), "SignedLoss")
 
-    def judge(
-        self, data: TrainingData, n_rows: int, epsilon: float, delta: float, relation: NeighboringRelation,
-        passes: float,
-    ) -> "Judge":  # fmt: skip
+    def judge(self, data: TrainingData, n_rows: int, passes: float, cost: "Cost") -> "Judge":
         """Plan the look at the answers of the network that is returned.
 
         {judge_to_plan}
@@ -286,7 +280,7 @@ class SignedLoss(BaseEstimator):
             The noisy table, with its event.
         """
         how: dict[str, Any] = {"share": JUDGED * self.budget_share, "n_features": data.X.shape[1], "passes": passes}
-        return Judge(self.constraints_for(data), n_rows, epsilon, delta, relation, **how)
+        return Judge(self.constraints_for(data), n_rows, *cost[:3], **how)
 
     def terms(self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """Say what the training adds to its private gradients.

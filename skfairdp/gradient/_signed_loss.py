@@ -22,13 +22,11 @@ from skfairdp._inputs import TrainingData
 from skfairdp._judge import Judge, Judgement
 from skfairdp._networks import AmountLoss, Network, PrivateRows, RowsOnDemand, private_outputs, sums_by_group
 from skfairdp._typing import Floats
-from skfairdp.fairness import RateConstraints, noise_of_violations
+from skfairdp.fairness import BY_CHANCE, RateConstraints, noise_of_violations
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu, repeat
 
 #: How far a constraint may stay broken where nothing else says so, as in fairlearn.
 USUAL_SLACK = 0.01
-#: So many standard errors of the rows of its groups may break an inequality that holds in the population.
-BY_CHANCE = 2.0
 #: Of a multiplier: per violation of 1, and by what the noise of all releases moves it. About 1 closes most gaps.
 USUAL_STEP, MOST_BY_NOISE = 0.5, 0.25
 #: What a violation moves its multiplier by at the least, where it is more than noise. In steps of its own size alone

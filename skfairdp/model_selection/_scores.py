@@ -22,7 +22,7 @@ from skfairdp import metrics, privacy
 from skfairdp._row_wise import predict_with_groups, row_wise_predictions
 from skfairdp._rows import Chunk, RowSource, SubjectRows, total_of
 from skfairdp._teachers import counted_once
-from skfairdp._utils import PublicData, encode_labels, group_domain, invalid_parameter
+from skfairdp._utils import PublicData, encode_labels, encode_within, invalid_parameter
 from skfairdp._utils._sklearn import take_rows
 from skfairdp.fairness import largest_disparity, tally
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, gdp_mu
@@ -111,9 +111,8 @@ class _Answering(ClassifierMixin, BaseEstimator):
 
 
 def _counts(groups: NDArray[Any], y_pred: NDArray[Any], classes: NDArray[Any]) -> Codes:
-    domain = group_domain(groups)
     owner = {"owner": "disparity", "parameter": "groups"}
-    z = encode_labels(groups, domain, name="groups", **owner)
+    z, domain = encode_within(groups, None, name="groups", **owner)
     return tally(z, encode_labels(y_pred, classes, name="predictions", **owner), (len(domain), len(classes)))
 
 

@@ -177,9 +177,7 @@ class EvaluationSet:
         _utils.check_same_index(owner, **{f"X{end}": X, f"y{end}": y, name: sensitive_features})
         self.X, self.y, self.owner = X, _utils.as_labels(y, rows, owner=owner, name=f"y{end}", check_kind=False), owner
         self.groups = _utils.as_groups(sensitive_features, len(self.y), owner=owner, name=name)
-        self.codes = _utils.encode_labels(
-            self.groups, _utils.group_domain(self.groups), owner=owner, name=name, parameter=name
-        )
+        self.codes, _ = _utils.encode_within(self.groups, None, owner=owner, name=name, parameter=name)
 
     def refuse_others(self, y: Any, *estimators: Any) -> None:
         """Before anything is spent: texts that are to be measured by numbers, or the opposite."""

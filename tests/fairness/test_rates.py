@@ -233,3 +233,37 @@ def test_on_few_rows_differences_get_what_sampling_leaves_open_and_nothing_else_
     drawn = rng.binomial(400, rates, size=(20_000, 2)) / 400
     np.testing.assert_allclose(variances[difference], np.var(drawn[:, 0] - drawn[:, 1]), rtol=0.05)
     assert (held.bounds_on_few(counts // 50)[difference] == 0).all()
+
+
+# ---- chance ----------------------------------------------------------------------------------------------------
+def counts_of(sizes, rates, labels=0.5):
+    """A table by group, true and predicted class: so many rows, of which so many are selected."""
+    truth = np.array([1 - labels, labels])[None, :, None]
+    return np.array(sizes)[:, None, None] * truth * np.stack([1 - np.array(rates), np.array(rates)], 1)[:, None, :]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rates", "beyond"),
+    [
+        ([40, 4000], [0.4, 0.5], [False, False]),  # of 40 rows, two standard errors are .16
+        ([40, 4000], [0.2, 0.5], [True, True]),  # which .3 is beyond
+        ([4000, 4000], [0.5, 0.5], [True, True]),  # are known to differ by less than is allowed
+        ([40, 4000, 4000], [0.4, 0.5, 0.5], [False, True, True]),  # one that is unknown leaves the others as they are
+    ],
+)
+def test_a_group_is_set_apart_by_more_than_the_chance_of_its_rows_or_not(sizes, rates, beyond):
+    asked = constraints(RateParity("selection_rate", 0.05), len(sizes))
+    assert asked.beyond_chance(counts_of(sizes, rates)).tolist() == beyond
+
+
+def test_noise_in_how_many_rows_have_a_label_sets_groups_apart_where_answers_follow_labels():
+    asked = constraints(RateParity("selection_rate", 0.05), 2)
+    free, follow = counts_of([200, 4000], [0.3, 0.5]), counts_of([200, 4000], [0.3, 0.5])
+    follow[0] = [[100.0, 0.0], [40.0, 60.0]]  # as many are selected, all among those of the second class
+    assert asked.beyond_chance(free, 80.0).all()
+    assert not asked.beyond_chance(follow, 80.0).any()
+
+
+def test_a_bound_on_a_rate_compares_with_no_group_that_chance_could_set_apart():
+    asked = constraints(RateBound("selection_rate", lower=0.3), 2)
+    assert asked.beyond_chance(counts_of([10, 4000], [0.4, 0.5])).all()

@@ -291,3 +291,41 @@ def test_a_tiny_number_of_samples_is_named_where_one_class_is_all_that_is_learne
         warnings.simplefilter("always")
         model.fit(X, y, sensitive_features=groups)
     assert any("'n_samples'=3 rows: more of them cost nothing" in str(one.message) for one in said)
+
+
+@pytest.fixture(scope="module")
+def clear_table():
+    """Labels that follow from two columns; and a group that depends on one of them, or on nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 2))
+    y = (X.sum(axis=1) + rng.normal(size=4000) > 0).astype(int)
+    groups = {"chance": np.arange(4000) < 40, "column": X[:, 0] + 0.5 * rng.normal(size=4000) > 1.2}
+    return X, y, {name: np.where(few, "few", "many") for name, few in groups.items()}
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning", "ignore::UserWarning")
+@pytest.mark.filterwarnings("ignore:Sett:pandas.errors.Pandas4Warning")  # within fairlearn
+@pytest.mark.parametrize("learner", [None, LogisticRegression()])
+@pytest.mark.parametrize("noise_seed", [1, 3])
+def test_a_small_group_that_only_chance_sets_apart_costs_no_accuracy(clear_table, learner, noise_seed):
+    X, y, groups = clear_table
+    how = PUBLIC | {"groups": ["few", "many"], "n_samples": 4000, "noise_seed": noise_seed}
+    model = SyntheticDataClassifier(learner, gamma=0.05, **how).fit(X, y, sensitive_features=groups["chance"])
+    free = model.refit(gamma=1.0)
+    assert np.mean(model.predict(X) == y) > np.mean(free.predict(X) == y) - 0.02
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("noise_seed", [0, 1])
+def test_a_small_group_that_truly_differs_is_held_to_its_bound(clear_table, noise_seed):
+    X, y, groups = clear_table
+    how = PUBLIC | {"groups": ["few", "many"], "n_samples": 4000, "noise_seed": noise_seed}
+    model = SyntheticDataClassifier(gamma=0.05, **how).fit(X, y, sensitive_features=groups["column"])
+    few = groups["column"] == "few"
+
+    def gap(found):
+        answers = found.predict(X)
+        return abs(answers[few].mean() - answers[~few].mean())
+
+    assert gap(model.refit(gamma=1.0)) > 0.3
+    assert gap(model) < 0.15  # its bound, and what noise leaves unknown of 600 rows
