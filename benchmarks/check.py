@@ -183,6 +183,8 @@ def settings(
             given = [*by_position, *by_name]
             yield from ((f"{inside}{node.name}.{word.arg}", ast.dump(value)) for word, value in given if value)
         elif isinstance(node, ast.ClassDef):
+            if any(ast.unparse(base) == "Protocol" for base in node.bases):  # nobody calls its methods
+                continue
             for one in _with_bases(node, classes):
                 yield from settings(one, f"{inside}{node.name}.", classes)
         elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _has_number(node.value):

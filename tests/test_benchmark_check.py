@@ -138,6 +138,12 @@ def test_how_a_fit_is_warned_of_is_no_setting(check):
     assert list(check.settings(ast.parse(code.format("fit"))))
 
 
+def test_a_protocol_has_no_settings(check):
+    code = "class Rows({}):\n    def taken(self, start: int = 0) -> int: ...\n"
+    assert not list(check.settings(ast.parse(code.format("Protocol"))))
+    assert list(check.settings(ast.parse(code.format("Source"))))
+
+
 def test_a_default_that_moved_to_a_base_class_is_the_same_setting(check):
     then = ast.parse("class Plan:\n    share: float = 1.0\n")
     now = ast.parse("class Aside:\n    share: float = 1.0\n\nclass Plan(Aside):\n    n_rows: int\n")

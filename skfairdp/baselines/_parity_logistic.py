@@ -163,7 +163,8 @@ class ParityLogisticRegression(ClassifierMixin, NamedEstimator):
 
         {predicts_labels}
         """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        codes = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[codes]
 
 
 @dataclass(frozen=True)

@@ -386,7 +386,8 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
 
         {predicts_labels}
         """
-        return self.classes_[_decide(self._scores(X))]
+        answers = _decide(self._scores(X))
+        return self.classes_[answers]
 
     def predict_proba(self, X: Array) -> Array:
         """Estimated vote shares of shape (n_rows, n_classes).

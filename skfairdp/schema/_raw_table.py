@@ -317,10 +317,11 @@ class RawTable:
         """Tell of columns of rows to predict in which no cell is a value; of private rows nothing of it may be told."""
         numbers = {name: self.numbers[name] for name in self.schema.features}
         constant = [name for name, own in numbers.items() if (own == own[:1]).all() or np.isnan(own).all()]
-        unread = [name for name, cells in as_dataframe(self.table, constant).items() if self._is_unread(name, cells)]
+        cells = as_dataframe(self.table, constant)
+        unread = [name for name, own in cells.items() if self._is_unread(name, own)][:5]
         if unread:
             warn_caller(
-                f"{self.owner} got rows in which no cell of {unread[:5]} can be read by its schema: all count as "
+                f"{self.owner} got rows in which no cell of {unread} can be read by its schema: all count as "
                 "missing or, where none may be missing, as the middle of the bounds. Compare how they are written, "
                 "with schema.misfits_by_kind(X).",
                 UtilityWarning,
