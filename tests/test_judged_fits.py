@@ -146,8 +146,8 @@ def test_a_second_learner_that_is_not_kept_leaves_nothing_of_itself():
     asked = FITS["synthetic rows"](RateParity("selection_rate", 0.001), 2.0).set_params(random_state=None)
     seen, learn = [], SyntheticDataClassifier._learn
 
-    def learned(self, *given):
-        made = learn(self, *given)
+    def learned(self, *given, **how):
+        made = learn(self, *given, **how)
         seen.append((self.encoder_, self.estimator_, self.bound_factor_ if hasattr(self, "bound_factor_") else 1.0))
         return made
 
