@@ -377,3 +377,17 @@ def test_one_class_for_everybody_has_no_gap_and_is_known_to_have_none(made):
         is_told = (model.gap_, model.gap_bound_, model.constraint_holds_) == (0.0, 0.0, "yes")
         assert is_told == known
         assert not (known and any("could not check" in str(one.message) for one in said))
+
+
+def test_thresholds_that_give_one_answer_to_every_row_have_no_gap():
+    rng = np.random.default_rng(1)
+    X, y, groups = rng.normal(size=(1200, 3)), (rng.random(1200) < 0.3).astype(int), rng.integers(0, 2, 1200)
+    base = LogisticRegression().fit(X[:200], y[:200])
+    how = {"epsilon": 2.0, "groups": [0, 1], "noise_seed": 1, "random_state": 0, "group_at_prediction": True}
+    for rate, known in (("selection_rate", True), ("error_rate", False)):
+        model = PrivateThresholds(base, constraints=RateParity(rate, 0.05), **how)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UtilityWarning)
+            model.fit(X[200:], np.zeros(1000, dtype=int), sensitive_features=groups[200:])
+        assert not known or not model.answers_.any()
+        assert ((model.gap_, model.gap_bound_, model.constraint_holds_) == (0.0, 0.0, "yes")) == known

@@ -104,7 +104,7 @@ def from_arrow(column: Any) -> "pd.Series[Any]":
     for cell in column:
         try:
             cells.append(cell.as_py())
-        except Exception:
+        except Exception:  # whatever is wrong with it is this cell's alone
             cells.append(cell.as_buffer().to_pybytes() if hasattr(cell, "as_buffer") else b"")
     return pd.Series(cells, dtype=object)
 
