@@ -25,7 +25,7 @@ from skfairdp._tables._columns import (
 from skfairdp._tables._counting import code_type
 from skfairdp._tables._marginals import MarginalsBackend, MarginalsPlan
 from skfairdp._tables._matrix import MatrixColumn, coded, grid_counts, number_column
-from skfairdp._typing import Floats, Ints
+from skfairdp._typing import Bools, Floats, Ints
 from skfairdp._utils._sklearn import Interval
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu, repeat
 
@@ -136,7 +136,7 @@ class SampledRows:
     groups: Ints
     shares: Floats
     shares_of_group: Floats
-    n_small_groups: int
+    is_within_noise: Bools
     limits: Floats
 
 
@@ -226,7 +226,7 @@ class SyntheticRowsPlan:
         columns = self._with_bins(X, noise)
         codings = [column.coding for column in columns if column.coding is not None]
         cells = y if groups is None else groups * self.layout.n_classes + y
-        observed, n_small = self._observed(cells, noise)
+        observed, is_within_noise = self._observed(cells, noise)
         kind = code_type(max((coding.n_codes for coding in codings), default=1))
         values = np.empty((len(X), len(columns)), dtype=kind, order="F")
         for some, of_columns in coded(columns, X):
@@ -235,7 +235,7 @@ class SyntheticRowsPlan:
         n_codes, sampled = tuple(one.n_codes for one in codings), tuple(one.sampled for one in codings)
         rows = Rows(values, cells, n_codes, tuple(one.nullable for one in codings), sampled, observed, observed)
         model = self.backend.release(rows, self.scale, noise, rng)
-        return self._sampled(model, observed, columns, n_small, rng)
+        return self._sampled(model, observed, columns, is_within_noise, rng)
 
     def _with_bins(self, X: Floats, noise: NoiseSource) -> list[MatrixColumn]:
         """Columns with their bins, by counts that are released here."""
@@ -262,20 +262,20 @@ class SyntheticRowsPlan:
         say_close_together(close)
         return columns
 
-    def _observed(self, cells: Ints, noise: NoiseSource) -> tuple[Floats, int]:
-        """Released shares of groups and labels, and the number of groups within the noise."""
+    def _observed(self, cells: Ints, noise: NoiseSource) -> tuple[Floats, Bools]:
+        """Released shares of groups and labels, and which groups are within the noise."""
         shape = self.layout.n_groups, self.layout.n_classes
         if self.counts is None:
-            return np.ones(shape), 0
+            return np.ones(shape), np.zeros(shape[0], dtype=bool)
         noisy = self.counts.release(np.bincount(cells, minlength=self.layout.n_cells), noise)
         of_groups = noisy.reshape(shape).sum(axis=1)
-        small = int(np.count_nonzero(of_groups < _EVIDENCE * self.counts.sigma * math.sqrt(shape[1])))
+        small = of_groups < _EVIDENCE * self.counts.sigma * math.sqrt(shape[1])
         return on_simplex(noisy).reshape(shape), small
 
     # ------------------------------------------------------------------ released values only from here on
 
     def _sampled(
-        self, model: Model, observed: Floats, columns: Sequence[MatrixColumn], n_small: int, rng: Generator
+        self, model: Model, observed: Floats, columns: Sequence[MatrixColumn], small: Bools, rng: Generator
     ) -> SampledRows:
         # Two rows at least of each group and label: no group may be without rows, whatever the noise did to its count.
         rates = np.maximum(observed, 2.0 / self.n_sampled)
@@ -295,4 +295,4 @@ class SyntheticRowsPlan:
         shares = softmax(logs, axis=1).reshape(-1, *observed.shape).sum(axis=1)
         groups = cells // observed.shape[1]
         of_group = logs.reshape(-1, *observed.shape)[np.arange(len(logs)), groups]
-        return SampledRows(X, groups, shares, softmax(of_group, axis=1), n_small, limits)
+        return SampledRows(X, groups, shares, softmax(of_group, axis=1), small, limits)

@@ -1,7 +1,7 @@
 """A student for noisy vote shares that meets any constraints on rates: equalized odds, four-fifths rule, bounds."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from skfairdp._typing import Floats as Array, Ints as Codes
 from skfairdp._usefulness import CLEAR, VoteForecast
 from skfairdp._utils import BLAS, NamedEstimator, fit_softmax
 from skfairdp.fairness import RateConstraints, read_rate_constraints, tally
-from skfairdp.pate._soft_label_student import LEVELS, SoftLabelStudent
+from skfairdp.pate._soft_label_student import LEVELS, LevelRates, SoftLabelStudent
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource
 
 MET = 1e-6  # what a linear program calls met
@@ -97,16 +97,20 @@ def group_blind_rule(held: RateConstraints, likely: Array, groups: Codes, labels
 def _multipliers(gains: Array, slopes: Array, bounds: Array) -> Array:
     """Prices of the constraints where answers, which may be chances, are as right as they can be under them."""
     (n_rows, n_classes), n_lines = gains.shape, len(bounds)
-    gain = (gains[:, 1:] - gains[:, :1]).ravel()  # against answering the first class
-    lines: Any = np.column_stack([(slopes[:, :, 1:] - slopes[:, :, :1]).reshape(n_lines, -1), -np.ones(n_lines)])
-    right = bounds - slopes[:, :, 0].sum(axis=1)
+    # Of sums over rows, against answering the first class: of means the solver gives up, as of numbers next to nothing.
+    gain = n_rows * (gains[:, 1:] - gains[:, :1]).ravel()
+    lines: Any = n_rows * np.column_stack(
+        [(slopes[:, :, 1:] - slopes[:, :, :1]).reshape(n_lines, -1), -np.ones(n_lines)]
+    )
+    right = n_rows * (bounds - slopes[:, :, 0].sum(axis=1))
     if n_classes > 2:  # chances of a row sum to 1 at most
         once = kron(eye_array(n_rows, format="csr"), np.ones((1, n_classes - 1)))
         lines = vstack([csr_array(lines), hstack([once, csr_array((n_rows, 1))])])
         right = np.append(right, np.ones(n_rows))
     limits = [(0.0, 1.0)] * len(gain) + [(0.0, None)]
-    found = linprog(np.append(-gain, _PRICE), A_ub=lines, b_ub=right, bounds=limits, method="highs")
-    assert found.x is not None  # all answers are feasible at the price of a violation
+    found = linprog(np.append(-gain, n_rows * _PRICE), A_ub=lines, b_ub=right, bounds=limits, method="highs")
+    if found.x is None:  # all answers are feasible at the price of a violation, but a solver may give up on digits
+        return np.zeros(n_lines)
     return np.maximum(-found.ineqlin.marginals[:n_lines], 0.0)
 
 
@@ -444,8 +448,9 @@ def seen_at_levels(student: Any, asked: Any, disparity: str, noisy: Array, sigma
     tables = [tally(sampled.groups, codes, shape) for codes in student.answers_at_levels(sampled.X)]
     expected = np.stack(tables).astype(float)
     known = corrected(noisy, expected, sigma) if asked.limits is not None else beside_public_rows(*told, expected)
-    gaps = [likely_gap(*level, comparisons(known[2], disparity)) for level in zip(*known[:2], strict=True)]
-    found = student.with_gaps(gaps, *told)
+    seen = LevelRates(*known[:2], comparisons(known[2], disparity))
+    unseen = 0.0 if asked.is_within_noise is None else asked.is_within_noise[:, None]  # anything may be true of these
+    found = student.with_gaps(seen.gaps, replace(seen, errors=np.maximum(seen.errors, unseen)), *told)
     found.disparity, found._released = disparity, (noisy, sigma)
     return found
 
@@ -508,14 +513,13 @@ def shrink_gaps(student: Any, public: Any) -> Any:
     group 7 % are six, and the first of 21 levels on which they happen to agree with others is no parity."""
     if not isinstance(student, SoftLabelStudent):
         return student
-    shape, likely = (public.n_groups, len(student.classes_)), []
-    sizes = np.bincount(public.groups, minlength=public.n_groups)
+    sizes, n_classes = np.bincount(public.groups, minlength=public.n_groups), len(student.classes_)
+    counts = [tally(public.groups, codes, (len(sizes), n_classes)) for codes in student.answers_at_levels(public.X)]
+    smooth = np.stack(counts) + 1 / n_classes  # nothing is known of a group without rows
+    n_rows = smooth.sum(axis=2, keepdims=True)
+    rates = smooth / n_rows
     weights = comparisons(sizes / sizes.sum(), student.disparity)
-    for codes in student.answers_at_levels(public.X):
-        counts = tally(public.groups, codes, shape) + 1 / shape[1]  # nothing is known of a group without rows
-        rates = counts / counts.sum(axis=1, keepdims=True)
-        likely.append(likely_gap(rates, np.sqrt(rates * (1 - rates) / counts.sum(axis=1, keepdims=True)), weights))
-    return student.with_gamma(student.gamma, likely)
+    return student.with_gamma(student.gamma, LevelRates(rates, np.sqrt(rates * (1 - rates) / n_rows), weights))
 
 
 def comparisons(shares: Array, disparity: str) -> Array:
@@ -528,10 +532,3 @@ def comparisons(shares: Array, disparity: str) -> Array:
     others = (1 - alone) * shares
     rest = others.sum(axis=1, keepdims=True)
     return np.where(rest > 0, alone - others / np.maximum(rest, 1e-300), 0.0)  # one group has nobody to compare with
-
-
-def likely_gap(rates: Array, errors: Array, weights: Array) -> float:
-    """The largest root mean square of a disparity, whose rates are known up to errors.
-    Without it the level of several whose noise happens to hide its gap would be taken."""
-    unknown = np.square(weights) @ np.square(errors)
-    return float(min(np.sqrt(np.square(np.maximum(weights @ rates, 0.0)) + unknown).max(initial=0.0), 1.0))

@@ -15,7 +15,7 @@ from skfairdp._judge import Judge, Judgement, set_judgement, tightened
 from skfairdp._row_wise import NO_CLASS, row_wise_predictions
 from skfairdp._rows import opened
 from skfairdp._tables import SyntheticRows, table_of
-from skfairdp._typing import ArrayLike, Ints
+from skfairdp._typing import ArrayLike, Bools, Ints
 from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.pate import _student_training as training
@@ -69,8 +69,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         Largest demographic disparity that is let through, from 0 to 1. None is no constraint: plain PATE.
     constraints : str, RateParity, RateBound, fairlearn moment, list of them or None, default=None
         What to hold instead of ``gamma``: "equalized_odds", ``RateParity("selection_rate", difference_bound=0.05)`` and
-        others, between every two groups; see :class:`~skfairdp.fairness.RateParity`. It is short for
-        ``student=ConstrainedStudent(constraints)``; of the labels, a gate holds one difference of selection rates.
+        others, between every two groups; see :class:`~skfairdp.fairness.RateParity`. One difference of selection rates
+        is held as ``gamma`` is; all else is short for ``student=ConstrainedStudent(constraints)``.
     gate : {"votes", "labels"}, VoteGate, LabelGate or None, default="votes"
         What holds the labels to ``gamma``: "votes" is :class:`VoteGate`, "labels" is :class:`LabelGate`. With None
         nothing is held to ``gamma``, and a FairnessWarning says where the student's gap on the public rows is larger.
@@ -216,7 +216,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         self._lessons, self._looked = lessons, judged
         with training.note_votes_are_released("; refit(student=...) trains another from them"):
             if asked.limits is not None:
-                self._warn_of_small_groups(asked.public, asked.n_small_groups)
+                self._warn_of_small_groups(asked.public, asked.is_within_noise)
             return self._learn(judged)
 
     def _read(self, X: Any, y: Any, **given: Any) -> TrainingData:
@@ -334,10 +334,8 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     def _held(self, domain: Any) -> fairness.RateConstraints | None:
         """What the student is judged by: constraints, or the gap that is asked for."""
         gamma, disparity = self._held_to(len(self.classes_))
-        student, asked = self._given_student, None
-        if isinstance(student, ConstrainedStudent):
-            asked = student.constraints
-        elif gamma is not None:
+        asked = getattr(self._given_student, "constraints", self.constraints)
+        if asked is None and gamma is not None:
             method = "to_overall" if disparity == "overall" else "between_groups"
             asked = fairness.RateParity("selection_rate", float(gamma), method=method)
         if asked is None:
@@ -394,7 +392,11 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
 
     @property
     def _given_student(self) -> Any:
-        return self.student if self.constraints is None else ConstrainedStudent(self.constraints)
+        """What is to be trained; None: the built-in one, which holds one difference of selection rates as ``gamma``."""
+        if self.constraints is None:
+            return self.student
+        is_built_in = self._gated and isinstance(self._parts()["voting"], SoftVoting)
+        return None if is_built_in else ConstrainedStudent(self.constraints)
 
     def _held_to(self, n_classes: int = 2) -> tuple[float | None, str]:
         """γ of the gate and what it compares a group with: as given, or by the one difference in 'constraints'."""
@@ -470,12 +472,12 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             return training.held_student(student, lessons, self.gamma, gate.disparity)
         if lessons.denoiser is None or answered_only or self.student is not None:
             alpha = None if self.student is None else self.student.alpha
-            soft = SoftLabelStudent(disparity=self._disparity, alpha=alpha)
+            soft = SoftLabelStudent(disparity=self._held_to(len(self.classes_))[1], alpha=alpha)
             student = lessons.teach(soft, labels, answered_only=answered_only)
         else:
             student = lessons.denoiser
         held = gate is not None and not answered_only and isinstance(student, SoftLabelStudent)
-        return student.with_gamma(self.gamma) if held else student
+        return student.with_gamma(self._held_to(len(self.classes_))[0]) if held else student
 
     @property
     def _free_parameters(self) -> frozenset[str]:
@@ -488,21 +490,21 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
                 "voting__threshold": isinstance(voting, SoftVoting)}  # fmt: skip
         return frozenset(name for name, is_free in free.items() if is_free)
 
-    def _warn_of_small_groups(self, public: PublicRows, n_within_noise: int | None = None) -> None:
+    def _warn_of_small_groups(self, public: PublicRows, is_within_noise: Bools | None = None) -> None:
         """Where a gate knows too little of a group to hold anything. Of sampled rows, some groups are within noise."""
         if not self._gated or public.groups is None:
             return
-        if n_within_noise:
+        if is_within_noise is not None and is_within_noise.any():
             warn_caller(
-                f"{n_within_noise} of the {public.n_groups} groups of {type(self).__name__} have a released count "
-                "within its noise: rows sampled for them are mostly rows of other groups, and parity is enforced on "
-                "these. Raise 'epsilon', merge groups, or give public rows.",
+                f"{is_within_noise.sum()} of the {public.n_groups} groups of {type(self).__name__} have a released count "
+                "within its noise: rows sampled for them are mostly rows of other groups, so the student is not held "
+                "to parity with them. Raise 'epsilon', merge groups, or give public rows.",
                 FairnessWarning,
             )
         min_count = self._parts()["gate"].min_count
         smallest = int(np.bincount(public.groups, minlength=public.n_groups).min())
         if smallest < min_count:
-            kind, ways = ("public", "Add") if n_within_noise is None else ("sampled", "Merge groups, give")
+            kind, ways = ("public", "Add") if is_within_noise is None else ("sampled", "Merge groups, give")
             warn_caller(
                 f"The smallest group has {smallest} {kind} rows, fewer than min_count={min_count}: its labels "
                 f"stay in the cold start, where the gate admits everything. {ways} public rows of that group, or "

@@ -17,7 +17,7 @@ from skfairdp._judge import Judge, tightened
 from skfairdp._rows import check_free_disk
 from skfairdp._tables import SyntheticRows, SyntheticRowsPlan, schema_columns
 from skfairdp._teachers import fit_teachers, position_partition, vote_histogram
-from skfairdp._typing import Floats as Array, Ints as Codes
+from skfairdp._typing import Bools, Floats as Array, Ints as Codes
 from skfairdp._usefulness import CLEAR, VoteForecast, default_n_teachers, variance_of_shares
 from skfairdp._utils import child_seeds, progress_bar, warn_caller
 from skfairdp.exceptions import UtilityWarning
@@ -183,7 +183,7 @@ class QuerySet:
     queries: Codes
     _: KW_ONLY
     limits: Array | None = None
-    n_small_groups: int = 0
+    is_within_noise: Bools | None = None
     told: Any = None
     trust: float = 0.0
     by_group: bool = False
@@ -301,7 +301,7 @@ def _release_questions(owner: Any, data: TrainingData, plan: PATEPlan, noise: No
         sampled = plan.rows.release(counted.X, counted.y, counted.groups, noise, rng)
         public = PublicRows(sampled.X, None if data.groups is None else sampled.groups, data.domain)
         told = sampled.shares_of_group if owner._votes_by_group else sampled.shares
-        how |= {"limits": sampled.limits, "n_small_groups": sampled.n_small_groups}
+        how |= {"limits": sampled.limits, "is_within_noise": sampled.is_within_noise}
         limited = partial(np.clip, a_min=sampled.limits[0], a_max=sampled.limits[1])
     if plan.sums is not None:
         terms: Terms = np.asarray if plan.sums.alone else HingeFeatures.of(public.X)

@@ -1,7 +1,7 @@
 """A student for noisy vote shares: unbiased, bent where they are for it, and held to parity on public rows."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -26,6 +26,8 @@ LEVELS_OF_RATES = np.round(0.8 * LEVELS, 2)
 DOUBT = 3.0  # log odds against bends, so that they need evidence
 #: A rule with bends gives way to a straight one, where only that comes as near to parity.
 NEAR = 0.02
+#: What sets two groups of a table apart, in rates: of ordinary ones .02 to .2.
+USUAL_GAP = 0.1
 _STEPS = 8  # of Newton's method, at each level
 #: One bend for each side: rules have three pieces.
 QUARTILES = 0.25, 0.75
@@ -149,6 +151,36 @@ class ShareProblem:
         return cls(terms, *seen, targets, scored, bent, center, scale, of_each, penalty)
 
 
+@dataclass(frozen=True)
+class LevelRates:
+    """How often each group gets each class at each level of a student, how far off that may be, and which of these
+    rates are compared, by weights of the groups."""
+
+    rates: Array
+    errors: Array
+    weights: Array
+
+    @property
+    def chance(self) -> Array:
+        """Standard errors of the comparisons, (n_levels, n_comparisons, n_classes)."""
+        return np.sqrt(np.square(self.weights) @ np.square(self.errors))
+
+    @property
+    def gaps(self) -> Array:
+        """The largest root mean square of a disparity at each level, whose rates are known up to errors. Without these
+        the level of several whose noise happens to hide its gap would be taken."""
+        apart = np.sqrt(np.square(np.maximum(self.weights @ self.rates, 0.0)) + np.square(self.chance))
+        return np.minimum(apart.max(axis=(1, 2), initial=0.0), 1.0)
+
+    def worth_closing(self, gamma: float) -> "LevelRates":
+        """Without comparisons that are not known to within ``gamma``, and whose likeliest difference keeps to it: what
+        is seen, as far as it is no error, if groups are about as far apart as usual. What else is seen is chance, and
+        to make up for that at any price helps nobody."""
+        chance = self.chance[0]
+        likeliest = self.weights @ self.rates[0] / (1 + np.square(chance / USUAL_GAP))
+        return replace(self, weights=self.weights[((chance <= gamma) | (likeliest > gamma)).any(axis=1)])
+
+
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class SoftLabelStudent(ClassifierMixin, NamedEstimator):
@@ -262,7 +294,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
         terms, mean = problem.rows[:, :-1], np.clip(problem.targets.mean(axis=0), 0.05, 0.95)
         sizes = float((mean * (1 - mean)).mean()) * np.maximum(np.linalg.eigvalsh(terms.T @ terms), 0.0)
         self.n_followed_ = float(min(np.square(sizes / np.maximum(sizes + self.alpha_, 1e-300)).sum(), X.shape[1]))
-        self._likely: list[float] | None = None
+        self._seen: LevelRates | None = None
         self._counted: tuple[Array, Array] | None = None
         return self._select()
 
@@ -279,16 +311,16 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
             path.append((level, weights, gap))
         return path
 
-    def with_gamma(self, gamma: float | None, likely: Sequence[float] | None = None) -> "SoftLabelStudent":
+    def with_gamma(self, gamma: float | None, seen: LevelRates | None = None) -> "SoftLabelStudent":
         """Return a student for another ``gamma`` from the same path, without fitting again.
 
         Parameters
         ----------
         gamma : float or None
             Largest demographic disparity; None asks for none.
-        likely : sequence of float or None, default=None
+        seen : LevelRates or None, default=None
             For each level, what its gap may be on other rows. The first that is within ``gamma`` is taken; where there
-            is none, the smallest of levels that keep to ``gamma`` on the rows it was fitted on.
+            is none, the smallest.
 
         Returns
         -------
@@ -303,7 +335,7 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
             )
         other = SoftLabelStudent(gamma=gamma, disparity=self.disparity, alpha=self.alpha)
         other.__dict__ = {**vars(self), **other.get_params()}
-        other._likely = other._likely if likely is None else list(likely)
+        other._seen = other._seen if seen is None else seen
         return other._select()
 
     def answers_at_levels(self, X: Array) -> NDArray[np.unsignedinteger]:
@@ -330,18 +362,18 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
                 answers[:, some] = _decide(scores.reshape(len(rows), *intercepts.shape)).T
         return answers
 
-    def with_gaps(
-        self, gaps: Sequence[float], counts: Array | None = None, noise: Array | None = None
-    ) -> "SoftLabelStudent":
+    def with_gaps(self, gaps: Array, seen: LevelRates, counts: Array, noise: Array) -> "SoftLabelStudent":
         """Return the same student with other gaps of its levels, from rows that say more than those it was fitted on.
 
         Parameters
         ----------
-        gaps : sequence of float
-            One for each level.
-        counts : ndarray of shape (n_levels, n_groups, n_classes) or None, default=None
-            Released counts of the answers to those rows, from which the gaps follow.
-        noise : ndarray of the same shape or None, default=None
+        gaps : ndarray of shape (n_levels,)
+            What is told of each level.
+        seen : LevelRates
+            What a level is chosen by.
+        counts : ndarray of shape (n_levels, n_groups, n_classes)
+            Released counts of the answers to those rows, from which both follow.
+        noise : ndarray of the same shape
             Standard deviation of the noise on each of them.
 
         Returns
@@ -350,22 +382,26 @@ class SoftLabelStudent(ClassifierMixin, NamedEstimator):
             Held to its ``gamma`` by them.
         """
         other = self.with_gamma(None)
-        other._path = [(level, weights, gap) for (level, weights, _), gap in zip(self._path, gaps, strict=True)]
-        other._likely, other._counted = None, None if counts is None or noise is None else (counts, noise)
-        return other.with_gamma(self.gamma)
+        other._path = [(*level[:2], gap) for level, gap in zip(self._path, gaps.tolist(), strict=True)]
+        other._counted = counts, noise
+        return other.with_gamma(self.gamma, seen)
 
     @property
     def counted(self) -> tuple[Array, Array] | None:
         """Released counts of the answers to private rows, (n_groups, n_classes), and their noise; None without any."""
         return None if self._counted is None else (self._counted[0][self._chosen], self._counted[1][self._chosen])
 
+    @property
+    def is_nearest(self) -> bool:
+        """Whether no other level has a smaller gap."""
+        return bool(self.gap_ is not None and all(gap >= self.gap_ for _, _, gap in self._path if gap is not None))
+
     def _select(self) -> "SoftLabelStudent":
         gaps, chosen = np.array([np.inf if gap is None else gap for _, _, gap in self._path]), 0
         if self.gamma is not None:
-            kept, likely = np.flatnonzero(gaps <= self.gamma), np.asarray(self._likely or gaps)
-            enough = kept[likely[kept] <= self.gamma]
-            nearest = kept[likely[kept].argmin()] if len(kept) else gaps.argmin()
-            chosen = int(enough[0] if len(enough) else nearest)
+            gaps = gaps if self._seen is None else self._seen.worth_closing(self.gamma).gaps
+            enough = np.flatnonzero(gaps <= self.gamma)
+            chosen = int(enough[0] if len(enough) else gaps.argmin())
         self._chosen = chosen
         self.level_, weights, self.gap_ = self._path[chosen]
         self.satisfied_ = self.gamma is None or (self.gap_ is not None and self.gap_ <= self.gamma)

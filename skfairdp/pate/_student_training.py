@@ -211,6 +211,16 @@ class StudentTrainingSet(QuerySet):
             return self.votes.labels
         return voting.labels(self.denoiser.predict_proba(self.X))
 
+    @property
+    def groups_held(self) -> Codes | None:
+        """Groups of the public rows, as a student is held to parity of them. Rows sampled for a group within its noise
+        are mostly rows of others, and go to them: to make up for what noise sets apart costs accuracy alone."""
+        groups, small = self.public.groups, self.is_within_noise
+        if groups is None or small is None or not small.any():
+            return groups
+        others = np.flatnonzero(~small) if not small.all() else np.zeros(1, dtype=np.int64)
+        return np.where(small[groups], np.random.default_rng(0).choice(others, len(groups)), groups)
+
     def teach(self, student: Any, labels: Codes, *, answered_only: bool = False) -> Any:
         """Fit a student of shares. All released shares count, answered or not, unless told otherwise."""
         if self.n_classes < 2:
@@ -227,7 +237,9 @@ class StudentTrainingSet(QuerySet):
             more["groups_asked"] = self.groups[told]
         # Where all public rows were asked about they need not be worked on twice.
         same = len(self.queries) == len(public.X) and bool(told.all())
-        more |= {"X_public": None if same else public.X, "groups": self.groups if same else public.groups}
+        groups = self.groups_held
+        more["X_public"] = None if same else public.X
+        more["groups"] = groups if groups is None or not same else groups[self.queries]
         more["bends"] = self.votes.forecast is None or self.votes.forecast.noise <= CLEAR
         return student.fit(self.X[told], shares[told], n_groups=public.n_groups or None, **more)
 

@@ -89,10 +89,10 @@ PLACES = {
     "pate._usefulness": "FAIR_NOISE FAIR_PART FairForecast fall_back_to_majority majority_class warn_of_gaps",
     "pate._fair_votes": "fit_fair_teachers dry_run_teacher",
     "pate._constrained_student": (
-        "group_blind_rule APART NoisyParityEstimate shrink_gaps comparisons corrected likely_gap share_of_look"
+        "group_blind_rule APART NoisyParityEstimate shrink_gaps comparisons corrected share_of_look"
     ),
     "pate._student_training": "ConstantStudent StudentTrainingSet fit_student seeded",
-    "pate._soft_label_student": "LEVELS SmoothRates",
+    "pate._soft_label_student": "LEVELS LevelRates SmoothRates",
     "postprocessing._bins": "BinsPlan HELD chance_of_gap smoothed_counts",
     "postprocessing._constrained": "row_numbers answer_counts fair_answers for_own_answers predicted_counts",
     "postprocessing._group_guess": "GroupGuess GuessPlan GuessedTransport GuessedTransportPlan",
