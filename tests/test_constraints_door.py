@@ -89,9 +89,8 @@ def test_fair_pate_teaches_a_student_of_the_constraints_and_its_gate_holds_no_ra
 
 @pytest.mark.parametrize("voting", ["soft", "confident"])
 def test_fair_pate_holds_labels_and_student_to_one_difference_of_rates(voting):
-    spelled_out = fair_pate(
-        gamma=0.5, gate=VoteGate(disparity="between"), student=ConstrainedStudent(HALF), voting=voting
-    )
+    student = None if voting == "soft" else ConstrainedStudent(HALF)  # the built-in one learns from released shares
+    spelled_out = fair_pate(gamma=0.5, gate=VoteGate(disparity="between"), student=student, voting=voting)
     door, parts = fitted(fair_pate(constraints=HALF, voting=voting)), fitted(spelled_out)
     same(door, parts)
     np.testing.assert_array_equal(door.answered_mask_, parts.answered_mask_)
