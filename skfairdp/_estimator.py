@@ -20,7 +20,16 @@ from skfairdp import privacy
 from skfairdp._inputs import amounts_of, read_labels
 from skfairdp._row_wise import mixes_rows
 from skfairdp._typing import Array, MaybeArray, RandomStateLike, Values
-from skfairdp._utils import NamedEstimator, Plain, check_same_index, plain, warn_caller, warn_of_seed, without_values
+from skfairdp._utils import (
+    NamedEstimator,
+    Plain,
+    check_same_index,
+    fit_has_paid,
+    plain,
+    warn_caller,
+    warn_of_seed,
+    without_values,
+)
 from skfairdp._utils._sklearn import N_JOBS, HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import PrivacyLeakWarning, UnplannedReleaseError
 from skfairdp.schema import SCHEMA_CONSTRAINT, RawTable, Schema, SchemaParameter, with_schema
@@ -139,6 +148,7 @@ class SpendsPrivacy(privacy.StatesPrivacy, NamedEstimator):
             warn_of_seed(owner)
         else:
             _warn_of_weak_guarantee(owner, getattr(self, "epsilon", None), self.delta, public)
+        fit_has_paid()
         return spending
 
 

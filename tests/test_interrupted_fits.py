@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import skfairdp
 from skfairdp import PATEClassifier, PFLDClassifier, RandomizedResponseClassifier, SyntheticDataClassifier
-from skfairdp.exceptions import BudgetExceededError
+from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skfairdp.lagrangian import GroupModel, mlp
 from skfairdp.privacy import NoiseSource, PrivacyLedger, Spending
 from tests._tools.inside import PrivacyLedger as Ledger
@@ -213,3 +213,18 @@ def test_a_fit_that_the_ledger_refuses_leaves_the_model_that_there_was(name):
         model.set_params(epsilon=2 * SECOND) and fit()
     assert all(getattr(model, part) is value for part, value in before.items())
     assert len(ledger.entries) == 1
+
+
+@pytest.mark.parametrize("make", [PATEClassifier, SyntheticDataClassifier])
+def test_a_warning_that_is_an_error_ends_no_fit_that_has_paid(make):
+    """Told of a column in the middle of the releases; raised there, it cost all that was bought."""
+    rng, ledger = np.random.default_rng(0), PrivacyLedger()
+    X = np.column_stack([rng.normal(size=2000), 5e8 + rng.normal(size=2000) / 1e9])
+    X[0, 1] = -5e8
+    model = make(classes=[0, 1], ledger=ledger, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        with pytest.raises(UserWarning, match="Nearly all numbers"):
+            model.fit(X, (X[:, 0] > 0).astype(int))
+    assert model.privacy_.epsilon <= 1.0 and len(ledger.entries) == 1 and model.score(X, X[:, 0] > 0) > 0.6

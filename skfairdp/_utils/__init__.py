@@ -43,6 +43,8 @@ from skfairdp._utils._messages import (
     PRIVATE_ERRORS,
     PrivateRowsError,
     Told,
+    errors_at_the_end,
+    fit_has_paid,
     invalid_parameter,
     open_stream,
     private_error,

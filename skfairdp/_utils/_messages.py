@@ -27,7 +27,42 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     frame, depth = sys._getframe(1), 2
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _INSIDE:
         frame, depth = frame.f_back, depth + 1
-    warnings.warn(message, category, stacklevel=depth)
+    try:
+        warnings.warn(message, category, stacklevel=depth)
+    except Warning as error:
+        if not _PAID.has_paid:
+            raise
+        _PAID.first = _PAID.first or error
+
+
+class _Paid(threading.local):
+    """The first warning that is an error, of a fit that has paid: raised at once it would cost what was bought."""
+
+    is_fit = has_paid = False
+    first: Warning | None = None
+
+
+_PAID = _Paid()
+
+
+@contextlib.contextmanager
+def errors_at_the_end() -> Iterator[None]:
+    """Raise a warning that is an error once the outermost fit is through, if it came after ``fit_has_paid``."""
+    if _PAID.is_fit:
+        yield
+        return
+    _PAID.is_fit = True
+    try:
+        yield
+        if _PAID.first is not None:
+            raise _PAID.first
+    finally:
+        vars(_PAID).clear()
+
+
+def fit_has_paid() -> None:
+    """Let warnings that are errors wait for the end of the fit, if one is under way in this thread."""
+    _PAID.has_paid = _PAID.is_fit
 
 
 def warn_of_seed(owner: str) -> None:

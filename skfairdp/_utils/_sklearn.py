@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_features as n_columns
 
 # As a module: a class of somebody else's script goes to other processes with all that its wrapped methods name.
-from skfairdp._utils import _numeric
+from skfairdp._utils import _messages, _numeric
 from skfairdp._utils._plain_state import PlainState
 
 __all__ = ["HasMethods", "Interval", "StrOptions", "n_columns", "take_rows"]
@@ -205,7 +205,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
                 elif own := getattr(sys.modules.get("torch"), "default_generator", None):  # since, seeded by nobody
                     own.seed()
 
-    return fitted
+    return _messages.errors_at_the_end()(fitted)
 
 
 def as_fitted(estimator: Any) -> Any:

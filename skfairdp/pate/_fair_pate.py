@@ -496,9 +496,9 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
             return
         if is_within_noise is not None and is_within_noise.any():
             warn_caller(
-                f"{is_within_noise.sum()} of the {public.n_groups} groups of {type(self).__name__} have a released count "
-                "within its noise: rows sampled for them are mostly rows of other groups, so the student is not held "
-                "to parity with them. Raise 'epsilon', merge groups, or give public rows.",
+                f"{is_within_noise.sum()} of the {public.n_groups} groups of {type(self).__name__} have a released "
+                "count within its noise: rows sampled for them are mostly rows of other groups, so the student is not "
+                "held to parity with them. Raise 'epsilon', merge groups, or give public rows.",
                 FairnessWarning,
             )
         min_count = self._parts()["gate"].min_count
