@@ -374,12 +374,14 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         predicted = self._predicted(X, sensitive_features)
         labels = read_labels(self, y, len(predicted), X)
-        if getattr(self, "schema", None) is not None:  # labels that it does not list are None
-            if len(labels) and all(label is None for label in labels):
-                warn_caller(
-                    f"The schema of {owner} lists none of the labels that score was given, so each counts as an error. "
-                    "Compare their spelling; schema.misfits(table) counts such cells."
-                )
+        has_schema = getattr(self, "schema", None) is not None  # labels that it does not list are None
+        if len(labels) and not (labels != np.array(None) if has_schema else np.isin(labels, self.classes_)).any():
+            more = "; schema.misfits(table) counts such cells" if has_schema else f" with {self.classes_.tolist()}"
+            warn_caller(
+                f"None of the labels that score was given is a class of {owner}, so each counts as an error. Compare "
+                f"their spelling{more}."
+            )
+        if has_schema:
             labels, predicted = labels == predicted.astype(object), np.ones(len(predicted), dtype=bool)
         try:
             return float(accuracy_score(labels, predicted, sample_weight=sample_weight))

@@ -18,7 +18,7 @@ from skfairdp.exceptions import PrivacyLeakWarning
 _LONG = 10.0  # seconds
 
 #: Packages whose frames lie between the user's line and a warning: meta-estimators and ``np.errstate`` call for users.
-_INSIDE = frozenset({"skfairdp", "sklearn", "joblib", "mlflow", "numpy"})
+_INSIDE = frozenset({"skfairdp", "sklearn", "joblib", "mlflow", "numpy", "contextlib"})
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
