@@ -443,10 +443,12 @@ class RateConstraints:
 
     def bounds_on_few(self, counts: Any) -> Floats:
         """Right-hand sides for these rows, by which those to come keep to the bounds in root mean square. What sampling
-        leaves open of a difference comes on top of what is allowed on the rows that are known."""
-        is_difference = np.bincount(self.terms[0], minlength=self.n_inequalities) > 1
+        leaves open of a difference comes on top of what is allowed on the rows that are known. Of nobody all is."""
+        line, group, rate, _ = self.terms
+        is_difference = np.bincount(line, minlength=self.n_inequalities) > 1
+        of_nobody = np.bincount(line, np.isnan(self.rates(counts))[group, rate], minlength=self.n_inequalities) > 0
         tighter = np.sqrt(np.maximum(np.square(self.bounds) - self.variances(counts), 0.0))
-        return np.where(is_difference & (self.bounds > 0), tighter, self.bounds)
+        return np.where(of_nobody, 1.0, np.where(is_difference & (self.bounds > 0), tighter, self.bounds))
 
     def heaviest(self, sizes: Floats) -> Floats:
         """What a row weighs in the Lagrangian at most for a multiplier of 1, by inequality: in small groups more."""

@@ -233,6 +233,8 @@ def test_on_few_rows_differences_get_what_sampling_leaves_open_and_nothing_else_
     drawn = rng.binomial(400, rates, size=(20_000, 2)) / 400
     np.testing.assert_allclose(variances[difference], np.var(drawn[:, 0] - drawn[:, 1]), rtol=0.05)
     assert (held.bounds_on_few(counts // 50)[difference] == 0).all()
+    alone = held.bounds_on_few(counts * [[[1]], [[0]]])  # nobody in the second group: nothing is asked of a rate of 0
+    assert (alone[difference] == 1).all() and np.count_nonzero(alone == 0.4) == 1
 
 
 # ---- chance ----------------------------------------------------------------------------------------------------
