@@ -21,10 +21,10 @@ from skfairdp._inputs import amounts_of, read_labels
 from skfairdp._row_wise import mixes_rows
 from skfairdp._typing import Array, MaybeArray, RandomStateLike, Values
 from skfairdp._utils import (
+    PAID,
     NamedEstimator,
     Plain,
     check_same_index,
-    fit_has_paid,
     plain,
     warn_caller,
     warn_of_seed,
@@ -148,7 +148,7 @@ class SpendsPrivacy(privacy.StatesPrivacy, NamedEstimator):
             warn_of_seed(owner)
         else:
             _warn_of_weak_guarantee(owner, getattr(self, "epsilon", None), self.delta, public)
-        fit_has_paid()
+        PAID.has_paid = PAID.is_fit
         return spending
 
 

@@ -40,11 +40,10 @@ from skfairdp._utils._labels import (
     without_context,
 )
 from skfairdp._utils._messages import (
+    PAID,
     PRIVATE_ERRORS,
     PrivateRowsError,
     Told,
-    errors_at_the_end,
-    fit_has_paid,
     invalid_parameter,
     open_stream,
     private_error,

@@ -18,7 +18,7 @@ from skfairdp.exceptions import PrivacyLeakWarning
 _LONG = 10.0  # seconds
 
 #: Packages whose frames lie between the user's line and a warning: meta-estimators and ``np.errstate`` call for users.
-_INSIDE = frozenset({"skfairdp", "sklearn", "joblib", "mlflow", "numpy", "contextlib"})
+_INSIDE = frozenset({"skfairdp", "sklearn", "joblib", "mlflow", "numpy"})
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
@@ -30,39 +30,20 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     try:
         warnings.warn(message, category, stacklevel=depth)
     except Warning as error:
-        if not _PAID.has_paid:
+        if not PAID.has_paid:
             raise
-        _PAID.first = _PAID.first or error
+        PAID.first = PAID.first or error
 
 
 class _Paid(threading.local):
-    """The first warning that is an error, of a fit that has paid: raised at once it would cost what was bought."""
+    """The first warning that is an error, of a fit that has paid: raised at once it would cost what was bought. It is
+    raised once the outermost fit of the thread is through."""
 
     is_fit = has_paid = False
     first: Warning | None = None
 
 
-_PAID = _Paid()
-
-
-@contextlib.contextmanager
-def errors_at_the_end() -> Iterator[None]:
-    """Raise a warning that is an error once the outermost fit is through, if it came after ``fit_has_paid``."""
-    if _PAID.is_fit:
-        yield
-        return
-    _PAID.is_fit = True
-    try:
-        yield
-        if _PAID.first is not None:
-            raise _PAID.first
-    finally:
-        vars(_PAID).clear()
-
-
-def fit_has_paid() -> None:
-    """Let warnings that are errors wait for the end of the fit, if one is under way in this thread."""
-    _PAID.has_paid = _PAID.is_fit
+PAID = _Paid()
 
 
 def warn_of_seed(owner: str) -> None:

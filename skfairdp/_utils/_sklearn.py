@@ -18,7 +18,8 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_features as n_columns
 
 # As a module: a class of somebody else's script goes to other processes with all that its wrapped methods name.
-from skfairdp._utils import _messages, _numeric
+from skfairdp._utils import _numeric
+from skfairdp._utils._messages import PAID
 from skfairdp._utils._plain_state import PlainState
 
 __all__ = ["HasMethods", "Interval", "StrOptions", "n_columns", "take_rows"]
@@ -177,17 +178,17 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fit)
     def fitted(self: Any, *args: Any, **named: Any) -> Any:
-        before = dict(vars(self))
+        before, is_outermost = dict(vars(self)), not PAID.is_fit
         torch: Any = sys.modules.get("torch")
         vars(self).pop("_fitted_with", None)
         with _numeric.GENERATORS[0]:
             arrays, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
             tensors = torch.get_rng_state() if hasattr(torch, "set_rng_state") else None  # else it may be half imported
         try:
+            PAID.is_fit = True
             with config_context(assume_finite=False), np.errstate(all="warn", under="ignore"):
                 result = fit(self, *args, **named)
             vars(self)["_fitted_with"] = {name: vars(self)[name] for name in self._read_after_fit & vars(self).keys()}
-            return result
         except BaseException:
             now = vars(self)
             if now.get("privacy_") is before.get("privacy_"):
@@ -197,6 +198,9 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
                 now.update({**before, **bought})
             raise
         finally:
+            told = PAID.first if is_outermost else None
+            if is_outermost:
+                vars(PAID).clear()
             with _numeric.GENERATORS[0]:
                 np.random.set_state(arrays)  # noqa: NPY002
                 random.setstate(plain)
@@ -204,8 +208,11 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
                     torch.set_rng_state(tensors)
                 elif own := getattr(sys.modules.get("torch"), "default_generator", None):  # since, seeded by nobody
                     own.seed()
+        if told is not None:
+            raise told
+        return result
 
-    return _messages.errors_at_the_end()(fitted)
+    return fitted
 
 
 def as_fitted(estimator: Any) -> Any:
