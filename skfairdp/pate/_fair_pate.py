@@ -15,7 +15,7 @@ from skfairdp._judge import Judge, Judgement, set_judgement, tightened
 from skfairdp._row_wise import NO_CLASS, row_wise_predictions
 from skfairdp._rows import opened
 from skfairdp._tables import SyntheticRows, table_of
-from skfairdp._typing import ArrayLike, Bools, Ints
+from skfairdp._typing import ArrayLike, Ints
 from skfairdp._utils import PublicData, public_generator, warn_caller
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.pate import _student_training as training
@@ -216,7 +216,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         self._lessons, self._looked = lessons, judged
         with training.note_votes_are_released("; refit(student=...) trains another from them"):
             if asked.limits is not None:
-                self._warn_of_small_groups(asked.public, asked.is_within_noise)
+                self._warn_of_small_groups(asked.public, asked.n_small_groups)
             return self._learn(judged)
 
     def _read(self, X: Any, y: Any, **given: Any) -> TrainingData:
@@ -490,13 +490,13 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
                 "voting__threshold": isinstance(voting, SoftVoting)}  # fmt: skip
         return frozenset(name for name, is_free in free.items() if is_free)
 
-    def _warn_of_small_groups(self, public: PublicRows, is_within_noise: Bools | None = None) -> None:
+    def _warn_of_small_groups(self, public: PublicRows, n_within_noise: int | None = None) -> None:
         """Where a gate knows too little of a group to hold anything. Of sampled rows, some groups are within noise."""
         if not self._gated or public.groups is None:
             return
-        if is_within_noise is not None and is_within_noise.any():
+        if n_within_noise:
             warn_caller(
-                f"{is_within_noise.sum()} of the {public.n_groups} groups of {type(self).__name__} have a released "
+                f"{n_within_noise} of the {public.n_groups} groups of {type(self).__name__} have a released "
                 "count within its noise: rows sampled for them are mostly rows of other groups, so the student is not "
                 "held to parity with them. Raise 'epsilon', merge groups, or give public rows.",
                 FairnessWarning,
@@ -504,7 +504,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         min_count = self._parts()["gate"].min_count
         smallest = int(np.bincount(public.groups, minlength=public.n_groups).min())
         if smallest < min_count:
-            kind, ways = ("public", "Add") if is_within_noise is None else ("sampled", "Merge groups, give")
+            kind, ways = ("public", "Add") if n_within_noise is None else ("sampled", "Merge groups, give")
             warn_caller(
                 f"The smallest group has {smallest} {kind} rows, fewer than min_count={min_count}: its labels "
                 f"stay in the cold start, where the gate admits everything. {ways} public rows of that group, or "

@@ -183,6 +183,7 @@ class QuerySet:
     queries: Codes
     _: KW_ONLY
     limits: Array | None = None
+    n_small_groups: int = 0
     is_within_noise: Bools | None = None
     told: Any = None
     trust: float = 0.0
@@ -302,6 +303,7 @@ def _release_questions(owner: Any, data: TrainingData, plan: PATEPlan, noise: No
         public = PublicRows(sampled.X, None if data.groups is None else sampled.groups, data.domain)
         told = sampled.shares_of_group if owner._votes_by_group else sampled.shares
         how |= {"limits": sampled.limits, "is_within_noise": sampled.is_within_noise}
+        how["n_small_groups"] = np.count_nonzero(sampled.is_within_noise)
         limited = partial(np.clip, a_min=sampled.limits[0], a_max=sampled.limits[1])
     if plan.sums is not None:
         terms: Terms = np.asarray if plan.sums.alone else HingeFeatures.of(public.X)
