@@ -450,7 +450,7 @@ def test_a_warning_of_small_groups_that_is_an_error_leaves_the_paid_votes_usable
     model = FairPATEClassifier(epsilon=8.0, classes=[0, 1], groups=[0, 1], gate=gate, random_state=0, ledger=ledger)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "The smallest group")
-        with pytest.raises(FairnessWarning) as caught:
+        with pytest.raises(FairnessWarning):  # once the fit is through
             model.fit(rows.X, rows.y, sensitive_features=rows.groups)
-    assert "refit(student=...)" in caught.value.__notes__[0]
+    assert model.score(rows.X, rows.y) > 0.5
     assert model.refit(gate=VoteGate()).student_gap_ < 1 and len(ledger.entries) == 1

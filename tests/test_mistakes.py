@@ -732,7 +732,8 @@ def test_labels_that_are_spelled_otherwise_are_told_where_they_are_scored():
     with pytest.warns(UserWarning, match=r"None of the labels.*schema.misfits"):
         assert model.score(TABLE.assign(label="Yes")) == 0.0
     X, y = np.arange(40.0).reshape(-1, 1), np.repeat(["no", "yes"], 20)
-    without = PATEClassifier(classes=["no", "yes"], epsilon=8.0, n_teachers=2, random_state=0).fit(X, y, X_public=X[::3] + 0.5)
+    without = PATEClassifier(classes=["no", "yes"], epsilon=8.0, n_teachers=2, random_state=0)
+    without.fit(X, y, X_public=X[::3] + 0.5)
     with pytest.warns(UserWarning, match=r"None of the labels.*spelling with \['no', 'yes'\]"):
         assert without.score(X, np.char.upper(y)) == 0.0
     with warnings.catch_warnings():

@@ -18,8 +18,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_features as n_columns
 
 # As a module: a class of somebody else's script goes to other processes with all that its wrapped methods name.
-from skfairdp._utils import _numeric
-from skfairdp._utils._messages import PAID
+from skfairdp._utils import _messages, _numeric  # as modules: a lock goes to no other process with a class
 from skfairdp._utils._plain_state import PlainState
 
 __all__ = ["HasMethods", "Interval", "StrOptions", "n_columns", "take_rows"]
@@ -178,14 +177,14 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fit)
     def fitted(self: Any, *args: Any, **named: Any) -> Any:
-        before, is_outermost = dict(vars(self)), not PAID.is_fit
+        before, is_outermost = dict(vars(self)), not _messages.PAID.is_fit
         torch: Any = sys.modules.get("torch")
         vars(self).pop("_fitted_with", None)
         with _numeric.GENERATORS[0]:
             arrays, plain = np.random.get_state(), random.getstate()  # noqa: NPY002
             tensors = torch.get_rng_state() if hasattr(torch, "set_rng_state") else None  # else it may be half imported
         try:
-            PAID.is_fit = True
+            _messages.PAID.is_fit = True
             with config_context(assume_finite=False), np.errstate(all="warn", under="ignore"):
                 result = fit(self, *args, **named)
             vars(self)["_fitted_with"] = {name: vars(self)[name] for name in self._read_after_fit & vars(self).keys()}
@@ -198,9 +197,9 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
                 now.update({**before, **bought})
             raise
         finally:
-            told = PAID.first if is_outermost else None
+            told = _messages.PAID.first if is_outermost else None
             if is_outermost:
-                vars(PAID).clear()
+                vars(_messages.PAID).clear()
             with _numeric.GENERATORS[0]:
                 np.random.set_state(arrays)  # noqa: NPY002
                 random.setstate(plain)
