@@ -280,7 +280,7 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         answered, n_classes = labels != UNANSWERED, len(self.classes_)
         disparity = self._held_to(n_classes)[1]
         counts = fairness.tally(groups[answered], labels[answered], (public.n_groups, n_classes))
-        gap = self.student_.gap_ if isinstance(self.student_, SoftLabelStudent) else None
+        gap = self.student_.gap_ if getattr(self.student_, "counted", None) is not None else None
         if gap is None:
             predicted = fairness.tally(public.groups, self.student_.predict(public.X), counts.shape)
             gap = fairness.largest_disparity(predicted, disparity)

@@ -167,7 +167,7 @@ def warn_of_gaps(model: Any, is_stuck: bool, X: NDArray[np.float64]) -> bool:
         more = ", and no gate holds it there. Raise its 'penalty_weight' (refit(student=...) is free)"
     elif gate is None or isinstance(gate, LabelGate):
         more = ", and no gate holds it there. Set gate='votes'"
-    elif not getattr(model.student_, "is_nearest", True):
+    elif model._lessons.n_small_groups or not getattr(model.student_, "is_nearest", True):
         more = f": groups of so few rows may be apart by chance{more}"
     elif hasattr(model.student_, "predict_proba"):
         said = f"The smallest demographic disparity the student of {owner} reaches on the {rows} rows is {gap}"

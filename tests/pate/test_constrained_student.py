@@ -59,7 +59,7 @@ def test_constraints_are_met_on_the_counts_of_the_rows(kind):
 
 
 def test_a_solver_that_gives_up_leaves_the_answers_as_they_are(monkeypatch):
-    """Votes are paid for by then. Of means over 3,000 rows it gave up in one fit of some hundred."""
+    """Votes are paid for by then. Of means over 3,000 rows it gave up in rare fits."""
     monkeypatch.setitem(group_blind_rule.__globals__, "linprog", lambda *_, **__: SimpleNamespace(x=None))
     constraints = RateConstraints(read_rate_constraints("equalized_odds", "x"), [0, 1], [0, 1])
     rule, free = group_blind_rule(constraints, *likelihoods())

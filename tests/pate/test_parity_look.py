@@ -304,3 +304,14 @@ def test_a_group_within_its_noise_costs_no_accuracy(asked):
         )
         lost.append(free.score(X[6000:], y[6000:]) - held.score(X[6000:], y[6000:]))
     assert np.mean(lost) < 0.015
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.FairnessWarning")
+def test_a_gap_that_is_not_held_is_told_all_the_same():
+    """Rows of a group within its noise go to other groups while the student learns, and nowhere else."""
+    X, y, groups = small_group(0)
+    model = FairPATEClassifier(voting="gnmax", classes=[0, 1], groups=[0, 1], random_state=0)
+    model.fit(X[:6000], y[:6000], sensitive_features=groups[:6000])
+    rows = model._lessons.public
+    answers, of = model.predict(rows.X), rows.groups == 1
+    assert model.student_gap_ == pytest.approx(abs(answers[of].mean() - answers[~of].mean()))
