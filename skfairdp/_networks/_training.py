@@ -20,6 +20,9 @@ from skfairdp._utils import progress_bar
 from skfairdp.privacy import NoiseSource
 from skfairdp.schema import RowStore
 
+#: Rows that a table of counts is made of: a rate of a group of one in a hundred has a sampling error of .005 then.
+MOST_COUNTED = 2**20
+
 
 @dataclass(frozen=True)
 class PrivateRows:
@@ -70,8 +73,18 @@ class PrivateRows:
         if self.of_each is None:
             return self
         first = self.of_each[:, 0]
-        X = self.X.part(first) if isinstance(self.X, RowsOnDemand) else self.X[first]
-        return PrivateRows(X, self.targets[first], first >= 0)
+        return replace(self._at(first), present=first >= 0)
+
+    def counted(self, turn: int) -> "PrivateRows":
+        """Those of ``one_each`` that a table of counts is made of: of very many one in so many, by public places, and
+        others at each turn. A row adds no more to a table than it would if all were counted."""
+        rows = self.one_each
+        stride = max(-(-len(rows) // MOST_COUNTED), 1)
+        return rows if stride == 1 else rows._at(torch.arange(turn % stride, len(rows), stride, device=rows.X.device))
+
+    def _at(self, places: Tensor) -> "PrivateRows":
+        X = self.X.part(places) if isinstance(self.X, RowsOnDemand) else self.X[places]
+        return PrivateRows(X, self.targets[places], None if self.present is None else self.present[places])
 
 
 class RowLoss(Protocol):
@@ -212,7 +225,8 @@ class RowsOnDemand:
 
     def part(self, places: Tensor) -> "RowsOnDemand":
         """The rows at these positions alone."""
-        return RowsOnDemand(self._X, self._network, places.cpu().numpy())
+        rows = places.cpu().numpy()
+        return RowsOnDemand(self._X, self._network, rows if self._places is None else self._places[rows])
 
     def __getitem__(self, index: slice | Tensor) -> Tensor:
         rows = index.cpu().numpy() if isinstance(index, Tensor) else index

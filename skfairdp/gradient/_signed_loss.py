@@ -140,7 +140,7 @@ class RateLagrangian:
         """Before step ``t``: release the rates if it is time, and move the multipliers."""
         if self.plan is not None and t in self._times:
             n_groups, n_labels, _ = self.shape
-            rows = rows.one_each
+            rows = rows.counted(len(self._released))
             cells = rows.targets[:, 1] * n_labels + self._labels(rows.targets)
             noisy = self.plan.release(module, rows.X, cells, n_groups * n_labels, source, present=rows.present)
             self.move(noisy.numpy())
@@ -221,7 +221,7 @@ class AmountLagrangian(AmountLoss):
         """Before step ``t``: release the sums of groups if it is time, and move the multipliers."""
         if t not in self._times:
             return
-        rows = rows.one_each
+        rows = rows.counted(len(self._sizes))
         said = self.scale(private_outputs(module, rows.X, ROWS_AT_ONCE)[:, 0]).cpu().numpy()
         targets = rows.targets.cpu().numpy()
         of_rows = self.asked.statistics(self.scale, said, targets[:, 0], targets[:, 2])

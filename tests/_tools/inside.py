@@ -14,8 +14,8 @@ PLACES = {
     "_judge": "KSJudgement SHARE Judge Judgement held_by_learner",
     "_networks": (
         "AdversarialTraining AmountScale BoundsByGroup CNN ColumnScales DPStep FairClippingStep GlobalScaling "
-        "ImageLayers MLP Network ParityPenalty PrivateRows StackedMLP StackedModule WeightsByGroup additive_parts "
-        "as_net batch_stream constant_module fitted_net is_constant module_of one_answer predict_logits "
+        "ImageLayers MLP Network ParityPenalty PrivateRows RowsOnDemand StackedMLP StackedModule WeightsByGroup "
+        "additive_parts as_net batch_stream constant_module fitted_net is_constant module_of one_answer predict_logits "
         "predict_stacked prepare_network private_outputs products_of_step reduced_precision resolve_device "
         "sums_by_group threads_of_steps train_stacked with_parts"
     ),

@@ -1,5 +1,7 @@
 """Parity without public rows: what the signed loss sums to, what its rates release, and what is charged for them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -13,7 +15,7 @@ from skfairdp.fairness import RateBound, RateConstraints, RateParity, read_rate_
 from skfairdp.gradient import FairDPSGDClassifier, SignedLoss
 from skfairdp.privacy import GaussianDpEvent, PoissonSampledDpEvent, epsilon_of
 from tests._tools.formulas import noise_scale_interval
-from tests._tools.inside import DPStep, DualPlan, PrivateRows, RateLagrangian, largest_price
+from tests._tools.inside import DPStep, DualPlan, Network, PrivateRows, RateLagrangian, RowsOnDemand, largest_price
 from tests._tools.layers import examples
 from tests._tools.networks import dpsgd
 from tests._tools.problems import make_rows
@@ -126,6 +128,46 @@ def test_removing_any_record_moves_the_rates_by_at_most_the_sensitivity_of_one(n
     assert net.training and not any(p.grad is not None for p in net.parameters())
     torch.testing.assert_close(release(np.zeros(N, bool)), torch.zeros(n_cells, 3, dtype=torch.float64))
     assert n_cells == len(whole) and float(whole.sum()) == N - 1
+
+
+@pytest.mark.parametrize("of", ["rows", "rows that are read when needed", "subjects"])
+def test_of_very_many_each_table_counts_others_and_none_twice(of, monkeypatch):
+    """Of 16, four tables of at most five: together they count every one once, and one moves one table by 1."""
+    monkeypatch.setattr("skfairdp._networks._training.MOST_COUNTED", 5)
+    X, y, groups = world()
+    torch.manual_seed(0)
+    net, plan = nn.Linear(4, 3), DualPlan(4, 7.0)
+    targets, rows = torch.tensor(np.column_stack([y, groups])), torch.tensor(X, dtype=torch.float32)
+    if of == "subjects":  # each of two rows, the last of one: -1 is nobody's
+        twice, of_each = torch.cat([rows, -rows]), torch.stack([torch.arange(N), torch.arange(N) + N], dim=1)
+        of_each[-1, 1] = -1
+        laid = PrivateRows(twice, torch.cat([targets, targets]), None, None, of_each)
+    else:
+        laid = PrivateRows(RowsOnDemand(X, Network(net, "cpu")) if "needed" in of else rows, targets, None)
+
+    def tables(without=None):
+        seen, found = [], laid
+        loss = lagrangian_of("demographic_parity", 2, 3, plan=plan, steps=5)
+        loss.move = lambda counts: seen.append(counts) or loss._released.append(counts)
+        if without is not None:  # a null record
+            gone = np.where(np.arange(N) == without, np.nan, 1.0)[:, None]
+            if of == "subjects":
+                found = replace(laid, X=laid.X * torch.tensor(np.tile(gone, (2, 1)), dtype=torch.float32))
+            elif of == "rows":
+                found = replace(laid, X=laid.X * torch.tensor(gone, dtype=torch.float32))
+            else:
+                found = replace(laid, X=RowsOnDemand(X * gone, Network(net, "cpu")))
+        for t in range(1, 5):
+            loss.update(t, net, found, FixedSource(None))
+        return np.array(seen)
+
+    whole = tables()
+    assert whole.sum((1, 2)).tolist() == [4.0] * 4
+    every = plan.exact(net, rows, torch.tensor(groups), 2)
+    np.testing.assert_array_equal(whole.sum(0), every.numpy())
+    for i in range(N):
+        moved = np.abs(whole - tables(without=i)).sum((1, 2))
+        assert moved.tolist() == [float(t == i % 4) for t in range(4)]
 
 
 def test_the_noise_of_the_rates_has_the_accounted_scale(monkeypatch):
