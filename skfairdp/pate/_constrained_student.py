@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, hstack, kron, vstack
-from scipy.special import softmax
+from scipy.special import ndtri, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -53,10 +53,13 @@ class BlindRule:
         return np.asarray((scores + self.tie * np.arange(scores.shape[1])).argmax(axis=1))
 
 
-def group_blind_rule(held: RateConstraints, likely: Array, groups: Codes, labels: Array) -> tuple[BlindRule, BlindRule]:
+def group_blind_rule(
+    held: RateConstraints, likely: Array, groups: Codes, labels: Array, chance: float = 0.0
+) -> tuple[BlindRule, BlindRule]:
     """The rule that meets the constraints on rows whose groups are known, and the one without constraints. Multipliers
     come from the program in which a row is in every group with its chance; what the rows, counted by their groups, say
-    beyond that moves its bounds, a few times over at most. The largest accuracy less ten times the violation wins."""
+    beyond that moves its bounds, a few times over at most. The largest accuracy less ten times the violation wins.
+    What is within ``chance`` standard errors of a difference is no violation."""
     n_groups, n_classes = likely.shape[1:]
     sizes = np.maximum(likely.sum(axis=0), 1.0)
     every = np.arange(held.n_inequalities)
@@ -80,7 +83,8 @@ def group_blind_rule(held: RateConstraints, likely: Array, groups: Codes, labels
     free = best = rule_of(shift, -_TIE)
     if held.largest_violation(free.counts) <= MET:
         return free, free
-    bounds, most = held.bounds_on_few(free.counts), worth(free, held.bounds)
+    by_chance = chance * np.sqrt(held.variances(free.counts)) * (np.bincount(held.terms[0]) > 1)
+    bounds, most = np.maximum(held.bounds_on_few(free.counts), by_chance), worth(free, held.bounds)
     for k in range(_ROUNDS):
         multipliers = _multipliers(gains, slopes, bounds - shift)
         found = max((rule_of(multipliers, tie) for tie in (-_TIE, _TIE)), key=lambda rule: worth(rule, bounds))
@@ -133,7 +137,8 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
     each group. A linear program over the public rows finds what each answer has to cost by group and label; the answer
     is the class that is then worth most. It is the most accurate rule that knows features alone, where both estimates
     are right. A gap that features do not explain, such as the noise of few public rows, stays: at most
-    10 % of accuracy is given up for 1 % of violation, and ``violation_`` is what is left.
+    10 % of accuracy is given up for 1 % of violation, and ``violation_`` is what is left. Among more than two groups
+    some differ by chance: what the largest of so many differences has by chance, in half of the cases, stays as well.
 
     Parameters
     ----------
@@ -266,7 +271,9 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         if groups_asked is not None:
             rows, seen = with_groups(rows, groups_asked, n_groups), with_groups(public, groups, n_groups)
         self._shares = SoftLabelStudent().fit(rows, shares, noise_std=noise_std, X_public=seen, bends=bends)
-        return self._hold(public, groups, n_groups, names, self._shares.predict_proba(seen))
+        # Of so many pairs of groups the largest difference is beyond this by chance in half of the tables.
+        chance = float(ndtri(1 - 1 / max(n_groups * (n_groups - 1), 2)))
+        return self._hold(public, groups, n_groups, names, self._shares.predict_proba(seen), chance)
 
     @classmethod
     def around(cls, student: Any, constraints: Any, X: Array, groups: Codes, n_groups: int, n_classes: int) -> Self:
@@ -295,12 +302,14 @@ class ConstrainedStudent(ClassifierMixin, NamedEstimator):
         labels = all_probabilities(student, X, n_classes)
         return held._hold(X, groups, n_groups, (range(n_groups), range(n_classes)), labels)
 
-    def _hold(self, public: Array, groups: Codes, n_groups: int, names: tuple[Any, Any], labels: Array) -> Self:
+    def _hold(
+        self, public: Array, groups: Codes, n_groups: int, names: tuple[Any, Any], labels: Array, chance: float = 0.0
+    ) -> Self:
         """Find what each answer costs, on public rows with so likely labels."""
         self.n_features_in_, self.classes_ = public.shape[1], np.arange(labels.shape[1])
         self._fit_groups(public, groups, n_groups)
         constraints = self.rates_of(*names)
-        rule, free = group_blind_rule(constraints, self._likely(public), groups, labels)
+        rule, free = group_blind_rule(constraints, self._likely(public), groups, labels, chance)
         self._rule, self.weights_ = rule, rule.weights
         self.violation_ = constraints.largest_violation(rule.counts)
         self.unconstrained_violation_ = constraints.largest_violation(free.counts)
