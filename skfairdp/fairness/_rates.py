@@ -451,9 +451,12 @@ class RateConstraints:
         return np.where(of_nobody, 1.0, np.where(is_difference & (self.bounds > 0), tighter, self.bounds))
 
     def heaviest(self, sizes: Floats) -> Floats:
-        """What a row weighs in the Lagrangian at most for a multiplier of 1, by inequality: in small groups more."""
+        """What a row weighs in the Lagrangian for multipliers of 1, by inequality: in small groups more, and where a group
+        is compared with many others. What pushes its rate the same way adds up like chance: much of it is noise."""
         line, group, rate, value = self.terms
         weights = np.abs(value) * sizes.sum() / np.maximum(self.sizes_of_rates(sizes)[group, rate], 1e-9)
+        pushes = np.ravel_multi_index((group, rate, value > 0), (len(self.groups) + 1, len(self._rates), 2))
+        weights *= np.where(group < len(self.groups), np.sqrt(np.bincount(pushes)[pushes]), 1)
         found = np.zeros(self.n_inequalities)
         np.maximum.at(found, line, weights)
         return found
