@@ -59,6 +59,8 @@ METHODS = {
     "subjects": ("PATE", "FairDPSGD", "SyntheticData"),
     "utility": ("PATE", "FairPATE", "IDP3"),
 }  # fmt: skip
+#: What a result names that says whether a bound held, or was told to be broken.
+OF_BOUNDS = ('"gap_bound', '"bound_', '"told"', '"holds', '"held', '"broken')
 #: Last words of results that are about seconds.
 SECONDS = ("_speed", "_time")
 
@@ -77,11 +79,12 @@ def verdict(name: str, record: dict[str, object]) -> tuple[str, str]:
     words = str(record["command"]).split()
     script = next((word for word in words if word.endswith(".py")), None)
     revisions = str(record.get("revision") or "").split(", ")
-    return max((since(name, script, one) for one in revisions), key=lambda said: VERDICTS.index(said[0]))
+    told = any(word in json.dumps(record) for word in OF_BOUNDS)
+    return max((since(name, script, one, told=told) for one in revisions), key=lambda said: VERDICTS.index(said[0]))
 
 
-def since(name: str, script: str | None, revision: str) -> tuple[str, str]:
-    """The word for points that a script measured at one commit, and why."""
+def since(name: str, script: str | None, revision: str, *, told: bool = True) -> tuple[str, str]:
+    """The word for points that a script measured at one commit, and why; ``told`` is whether they say of bounds."""
     if not revision:
         return "stale", "names no commit"
     if revision.endswith("+changes"):
@@ -98,7 +101,7 @@ def since(name: str, script: str | None, revision: str) -> tuple[str, str]:
     scripts = sorted(changed - package)
     if not changed:
         return "current", ""
-    fits, anew = frozen_fits(name, revision)
+    fits, anew = frozen_fits(name, revision, told=told)
     others = other_settings(revision, package) if fits and not anew else []
     if fits and not (anew or others or scripts or name.endswith(SECONDS)):
         return "same fits", f"its {len(fits)} frozen fits are as they were at {revision}"
@@ -283,7 +286,7 @@ def _places(module: str, name: str | None, attribute: str | None, files: Mapping
     return _places(f"{module}.{name}", None, attribute, files)
 
 
-def frozen_fits(name: str, revision: str) -> tuple[list[str], list[str]]:
+def frozen_fits(name: str, revision: str, *, told: bool = True) -> tuple[list[str], list[str]]:
     """A result's methods' fits that were frozen at a commit, and which were written anew since; none where unknown."""
     methods = next((found for first, found in METHODS.items() if name.startswith(first)), None)
     then, now = git("show", f"{revision}:{FROZEN}"), text_of(FROZEN)
@@ -291,7 +294,7 @@ def frozen_fits(name: str, revision: str) -> tuple[list[str], list[str]]:
         return [], []
     old, new = json.loads(then)["fits"], json.loads(now)["fits"]
     mine = [fit for fit in old if fit in new and fit.startswith(methods)]  # frozen then and now
-    return mine, [fit for fit in mine if differs(old[fit], new[fit])]
+    return mine, [fit for fit in mine if differs(old[fit], new[fit], told=told)]
 
 
 def text_of(path: str) -> str | None:
@@ -338,10 +341,12 @@ def few(names: list[str]) -> str:
     return f"{', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
 
 
-def differs(old: dict[str, object], new: dict[str, object]) -> bool:
-    """Whether a frozen fit's answers, guarantee or gap changed; gaps of old ones are unknown, and a ledger's words no
-    answer."""
-    gap_changed = "judged" in old and old["judged"] != new.get("judged")
+def differs(old: dict[str, object], new: dict[str, object], *, told: bool = True) -> bool:
+    """Whether a frozen fit's answers, guarantee or gap changed, or what is told of its bound; gaps of old ones are
+    unknown, and a ledger's words no answer."""
+    parts = ("gap", "gap_bound", "holds") if told else ("gap",)
+    before, after = (dict(one.get("judged") or {}) for one in (old, new))
+    gap_changed = "judged" in old and any(before.get(part) != after.get(part) for part in parts)
     return gap_changed or any(old.get(part) != new.get(part) for part in ("arrays", "privacy"))
 
 

@@ -34,6 +34,8 @@ CLEAR_OF_NOISE = 5.0
 #: whatever ε from 1 to 30 is: once for the line, once for hidden units (tests/test_optimism.py). So it is up to 60
 #: passes over the rows; of 200 it is 4.5 times as many as features.
 _PER_FEATURE, _FEW_PASSES = 2.0, 60
+#: Parity between groups is off by up to a quarter of that: it follows answers that groups of rows seen have changed.
+_OF_GROUPS = 0.25
 #: Draws of noise and sampling, and points of each cell where sampling is drawn.
 _DRAWS, _FINER = 2000, 2
 
@@ -43,7 +45,7 @@ class Judgement:
     """What a table of the model's answers, group × true class × answer, says of its constraints, by post-processing,
     for the **population** that the rows were drawn from, noise and sampling included. Where the same rows have taught
     the model, its answers to them are right more often by its optimism: bounds leave room for that. Where labels are
-    not told apart it cancels, and what is broken on its own rows, where training held gaps down, is broken."""
+    not told apart, a network that is held to parity has learned by heart of some rows in which group they are."""
 
     constraints: fairness.RateConstraints
     counts: Floats
@@ -51,7 +53,8 @@ class Judgement:
     level: float = LEVEL
     #: What is broken only where what was asked is broken, which the constraints imply; None: they are what was asked.
     weaker: fairness.RateConstraints | None = None
-    #: By how much more often answers are right to these rows than to others, at most: of every group and true class.
+    #: By how much more often answers are right, or as parity asks, to these rows than to others, at most: of every
+    #: group and true class.
     optimism: Floats | None = None
     #: Standard deviation of counts as the model that is returned has them, where others have answered in its stead.
     unsure: Any = 0.0
@@ -215,19 +218,25 @@ class Judgement:
     def _largest(self, constraints: fairness.RateConstraints, level: float) -> float:
         noise = np.hypot(self.noise, self.unsure)
         found = fairness.violation_bounds(constraints, self.counts, level=level, noise=noise, together=self.together)
-        if self.optimism is not None and self.counts.shape[1] > 1:
+        if self.optimism is not None:
             found += self._hidden_by_optimism(constraints, self.optimism)
         other = -1.0 if self.beside is None else self.beside._largest(constraints, level)
         return max(float(found.max(initial=-1.0)), other)
 
     def after_learning(self, share: float) -> "Judgement":
         """With so many of the rows right for having been seen: shared by true classes, and maybe all in one group."""
+        if self.counts.shape[1] == 1:
+            return replace(self, optimism=np.full(self.counts.shape[:2], min(_OF_GROUPS * share, 1.0)))
         rows = np.maximum(self.counts.sum(axis=2), 1.0)
         return replace(self, optimism=np.minimum(share * rows.sum() / self.counts.shape[2] / rows, 1.0))
 
     def _hidden_by_optimism(self, constraints: fairness.RateConstraints, optimism: Floats) -> Floats:
         """By how much more each inequality may be broken on other rows: as if one of its rates had all of that."""
         found = np.zeros(constraints.n_inequalities)
+        if self.counts.shape[1] == 1:
+            line, group, _, value = constraints.terms
+            np.maximum.at(found, line, np.abs(value) * np.append(optimism, optimism.max())[group])
+            return found
         n_classes, rows = self.counts.shape[2], np.maximum(self.counts.sum(axis=2), 1.0)
         answers = (1 - n_classes * np.eye(n_classes)) / (n_classes - 1)  # a right one less, any other one more
         shifts = np.einsum("ay,yk,ryk->ar", rows * optimism, answers, constraints.events)
@@ -306,10 +315,14 @@ class Judge:
 
     def _optimism(self, seen: Judgement) -> Floats:
         """Where there are errors, since little decides there. ε bounds what a row does for the answer to itself."""
-        rows, right = np.maximum(seen.counts.sum(axis=2), 1.0), seen.counts.diagonal(axis1=1, axis2=2)
-        wrong = np.clip((rows - right + self.table.sigma) / rows, 0.0, 1.0)
         in_all = _PER_FEATURE * max(1.0, self.passes / _FEW_PASSES) * self.n_features / self.n_rows
-        each = in_all * wrong / np.average(wrong, weights=rows)
+        rows = np.maximum(seen.counts.sum(axis=2), 1.0)
+        if self.shape[1] == 1:
+            each = np.full(rows.shape, _OF_GROUPS * in_all)
+        else:
+            right = seen.counts.diagonal(axis1=1, axis2=2)
+            wrong = np.clip((rows - right + self.table.sigma) / rows, 0.0, 1.0)
+            each = in_all * wrong / np.average(wrong, weights=rows)
         return np.minimum(each, min(1.0, math.tanh(self.epsilon / 2) + self.delta))
 
 

@@ -55,7 +55,11 @@ class House:
         (self.root / path).write_text(text)
 
     def freeze(self, **changed):
-        fits = {"PFLD-a": {"arrays": "1"}, "PFLD-b": {"arrays": "2"}, "IDP3": {"arrays": "3"}} | changed
+        fits = {
+            "PFLD-a": {"arrays": "1", "judged": {"gap": 0.1, "gap_bound": 0.5}},
+            "PFLD-b": {"arrays": "2"},
+            "IDP3": {"arrays": "3"},
+        } | changed
         self.write("tests/vectors/golden.json", json.dumps({"fits": fits}))
 
     def says(self, name="pfld_bank", **record):
@@ -180,6 +184,15 @@ def test_a_frozen_fit_differs_in_its_gap_where_that_was_frozen(check):
     then, now = {"arrays": "1", "judged": {"gap": 0.1}}, {"arrays": "1", "judged": {"gap": 0.2}}
     assert check.differs(then, now) and check.differs(then, {"arrays": "1"})
     assert not check.differs({"arrays": "1"}, now) and not check.differs(now, now)
+    wider = {"arrays": "1", "judged": {"gap": 0.2, "gap_bound": 0.5}}
+    assert check.differs(now, wider) and not check.differs(now, wider, told=False)
+
+
+@pytest.mark.parametrize(("says", "word"), [({"accuracy": 0.8}, "same fits"), ({"bound_held": 9}, "stale")])
+def test_a_bound_that_is_told_otherwise_makes_results_stale_that_say_of_bounds(house, says, word):
+    house.write("skfairdp/_model.py", CODE.replace("rows * passes", "rows"))
+    house.freeze(**{"PFLD-a": {"arrays": "1", "judged": {"gap": 0.1, "gap_bound": 0.9}}})
+    assert house.says(**says)[0] == word
 
 
 @pytest.mark.parametrize("changed", [{"arrays": "other"}, {"arrays": "1", "privacy": {"epsilon": "2"}}])

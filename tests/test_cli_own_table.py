@@ -455,7 +455,7 @@ def broken(folder):
             ["semicolons.csv", *ROLES],
             "cannot read semicolons.csv: its cells are separated by ';'. Write it with commas",
         ),
-        (["tabs.csv", *ROLES], r"in Python: pandas.read_csv('tabs.csv', sep='\t', decimal=',').to_csv("),
+        (["tabs.csv", *ROLES], r"in Python: pandas.read_csv('tabs.csv', sep='\t', dtype=str).to_csv("),
         (
             ["windows.csv", *ROLES],
             "it is not UTF-8 text. Save it as such, or where it comes from Windows: iconv -f CP1252",

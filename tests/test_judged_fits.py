@@ -82,7 +82,7 @@ def test_what_is_told_is_of_the_hard_answers_of_what_is_returned(made, asked):
     judgement = replace(judgement, level=0.975 if isinstance(model, TWICE) else 0.95)
     gap, bound, holds = judgement.gap, judgement.gap_bound, judgement.holds
     assert model.gap_ == gap
-    if asked is PARITY:
+    if asked is PARITY and not isinstance(model, (FairDPSGDClassifier, PFLDClassifier)):
         assert (model.gap_bound_, model.constraint_holds_) == (bound, holds)
     else:  # with room for what these rows have taught by heart (test_optimism.py)
         assert model.gap_bound_ >= bound

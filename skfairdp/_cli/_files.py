@@ -115,8 +115,8 @@ def _check_separator(first: "pd.DataFrame", name: str) -> None:
     other = next((mark for mark in ";\t|" if mark in str(first.iloc[0, 0])), None)
     if first.shape[1] == 1 and other is not None:
         raise UsageError(
-            f"cannot read {name}: its cells are separated by {other!r}. Write it with commas, and numbers with points; "
-            f"in Python: pandas.read_csv({name!r}, sep={other!r}, decimal=',').to_csv('commas.csv', index=False)"
+            f"cannot read {name}: its cells are separated by {other!r}. Write it with commas, and its numbers as they "
+            f"are; in Python: pandas.read_csv({name!r}, sep={other!r}, dtype=str).to_csv('commas.csv', index=False)"
         )
 
 

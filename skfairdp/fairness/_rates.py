@@ -451,7 +451,7 @@ class RateConstraints:
         return np.where(of_nobody, 1.0, np.where(is_difference & (self.bounds > 0), tighter, self.bounds))
 
     def heaviest(self, sizes: Floats) -> Floats:
-        """What a row weighs in the Lagrangian for multipliers of 1, by inequality: in small groups more, and where a group
+        """What a row weighs in the Lagrangian for multipliers of 1, by inequality: in small groups more, and where one
         is compared with many others. What pushes its rate the same way adds up like chance: much of it is noise."""
         line, group, rate, value = self.terms
         weights = np.abs(value) * sizes.sum() / np.maximum(self.sizes_of_rates(sizes)[group, rate], 1e-9)

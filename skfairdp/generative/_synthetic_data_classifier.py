@@ -420,9 +420,13 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             learner = _judge.tightened(learner, bound_factor) or learner
         constraints = getattr(learner, "constraints", None)
         if n_classes > 2 and isinstance(constraints, reductions.ClassificationMoment):
+            what, way = "The 'estimator'", "take a learner of many classes, as LagrangianClassifier is"
+            if asked is not None:
+                what = f"An 'estimator' beside {'constraints' if self.gamma is None else 'gamma'!r}"
+                way = "leave 'estimator' None, or take a learner of many classes that has its own constraints"
             raise ValueError(
-                f"The 'estimator' of {type(self).__name__} is a reduction of fairlearn, which learns two classes. "
-                f"There are {n_classes}: take a learner of many classes, as LagrangianClassifier is."
+                f"{what} of {type(self).__name__} is a reduction of fairlearn, which learns two classes. There are "
+                f"{n_classes}: {way}."
             )
         return self._with_groups(learner)
 

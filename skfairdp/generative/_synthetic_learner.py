@@ -23,7 +23,7 @@ from skfairdp.generative._generator import UNCHANGED, PFGuardGenerator
 from skfairdp.generative._inputs import GeneratorData, ReadsCells, raw_features, read_container
 from skfairdp.generative._usefulness import TableForecast
 from skfairdp.privacy import carrying, composed, held_by
-from skfairdp.schema import RawTable, Schema, SchemaEncoder
+from skfairdp.schema import Number, RawTable, Schema, SchemaEncoder
 
 #: Fewer synthetic rows than the first add noise of their own; more than the second only take time and memory.
 LEAST_SAMPLES, MOST_SAMPLES = 20_000, 100_000
@@ -34,7 +34,9 @@ SHOWN = 2000
 #: Rows for those who need some that are released: others learn from them, or correct what was learned.
 _RELEASED = 10_000
 
-#: Stands for an argument that is left out, where None means something.
+#: Of a number, the width of its bounds over that of sampled rows from which on learners read it in bounds of these: a
+#: linear one takes what lies in a hundredth of the bounds for a constant.
+_WIDE = 10.0
 
 
 class LearnsSyntheticRows(ReadsCells):
@@ -211,7 +213,7 @@ class LearnsSyntheticRows(ReadsCells):
             lost = dict.fromkeys(table.columns[table.isna().all()], 0.0)
             self.encoder_ = SchemaEncoder(Schema.from_public(table.assign(**lost), max_categories=n_samples))
         else:
-            self.encoder_ = SchemaEncoder(self.schema)
+            self.encoder_ = SchemaEncoder(_narrowed(self.schema, table))
         features = self._as_numbers(table)
         self._shown = features[:SHOWN]
         return features, np.asarray(labels).reshape(-1), groups  # also of a table of one column
@@ -232,9 +234,11 @@ class LearnsSyntheticRows(ReadsCells):
     def _note_paid(self, learner: Any) -> None:
         """What is made of released rows says what was paid for them."""
         carrying(learner, self.privacy_)
-        if self.schema is None:  # bounds and values of sampled rows
-            paid = {name: replace(one, privacy_=self.privacy_) for name, one in self.encoder_.schema.columns.items()}
-            self.encoder_.set_params(schema=Schema(paid))
+        read, given = self.encoder_.schema, {} if self.schema is None else self.schema.columns
+        if read is not self.schema:  # bounds and values of sampled rows
+            paid = {name: replace(one, privacy_=self.privacy_) for name, one in read.columns.items()}
+            known = {name: one for name, one in given.items() if one == read.columns[name]}
+            self.encoder_.set_params(schema=_with_columns(read, paid | known))
 
     def _features(self, rows: Any) -> pd.DataFrame:
         """Rows as a table with names, without the columns of the group."""
@@ -260,3 +264,22 @@ class LearnsSyntheticRows(ReadsCells):
         numbers = self.encoder_.transform(features)
         shares = self.generator_._label_shares(features)
         return numbers if shares is None else np.column_stack([numbers, shares[:, 1:]])
+
+
+def _narrowed(schema: Schema, rows: pd.DataFrame) -> Schema:
+    """With far too wide bounds of numbers brought to where sampled rows are, and as much again on either side."""
+    columns = dict(schema.columns)
+    for name in schema.features:
+        column = columns[name]
+        if isinstance(column, Number) and not (numbers := pd.Series(column.read(rows[name])).dropna()).empty:
+            first, last = numbers.quantile([0.01, 0.99])
+            low, high = max(column.low, 2 * first - last), min(column.high, 2 * last - first)
+            if column.step:
+                low, high = (column.low + column.step * round((end - column.low) / column.step) for end in (low, high))
+            if low < high and (high - low) * _WIDE < column.high - column.low:
+                columns[name] = replace(column, low=float(low), high=float(high))
+    return schema if columns == dict(schema.columns) else _with_columns(schema, columns)
+
+
+def _with_columns(schema: Schema, columns: dict[str, Any]) -> Schema:
+    return Schema(columns, label=schema.label, groups=schema.groups, n_rows=schema.n_rows, subject=schema.subject)

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from skfairdp._usefulness import CLEAR, Comparison, VoteForecast, learned_by_heart, what_is_enough
 from skfairdp._utils import warn_caller
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
+from skfairdp.fairness import constant_meets, read_rate_constraints
 from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._query_plan import ALL_BUT, SumsForecast
 from skfairdp.pate._student_training import ConstantStudent, LabelGate, StudentTrainingSet
@@ -71,7 +72,12 @@ def fall_back_to_majority(student: Any, lessons: StudentTrainingSet, classes: An
             UtilityWarning,
         )
     elif not found.is_better:
-        found.warn(classes[usual], owner, falls_back=False)
+        is_behind = ahead < -max(ALLOWED, by_heart, 3 * error)
+        if isinstance(student, ConstrainedStudent):  # whose bounds one class may break
+            is_behind &= constant_meets(read_rate_constraints(student.constraints, owner))
+        found.warn(classes[usual], owner, falls_back=is_behind)
+        if is_behind:  # one class is right more often, and has no gap
+            return ConstantStudent(lessons.n_classes, usual)
     return student
 
 

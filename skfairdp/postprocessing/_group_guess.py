@@ -282,7 +282,7 @@ def with_guess(plan: Plan, data: TrainingData, schema: Schema | None, owner: str
     of_net: dict[str, Any] = {"batch_size": net.batch_size, "epochs": net.max_epochs, "max_grad_norm": _NORM}
     asked: dict[str, Any] = {"epsilon": plan.epsilon, "delta": plan.delta, "relation": plan.relation}
     step = DPStep.calibrated(n_rows=n_rows, beside=_with_tables(of_bins.event, scaling), **asked, **of_net)
-    return replace(of_bins, guess=GuessPlan(net, step, scaling))
+    return replace(of_bins, guess=GuessPlan(net, step, scaling), n_features=data.X.shape[1])
 
 
 def guessing_network(plan: Any, data: TrainingData, random_state: RandomStateLike, owner: str) -> Any:

@@ -390,7 +390,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         if unsure.max() > _UNSURE:
             warn_caller(
                 f"Because of its noise, {_OWNER} estimates the rates of the group "
-                f"{self.groups_.tolist()[unsure.argmax()]!r} only to ±{rounded_up(unsure.max(), 2)}, and its "
+                f"{self.groups_.tolist()[unsure.argmax()]!r} only to ±{rounded_up(min(unsure.max(), 1.0), 2)}, and its "
                 "constraints hold only that closely. More rows or a larger epsilon would help.",
                 FairnessWarning,
             )
