@@ -46,7 +46,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     group. Three noisy tables of counts are released: the scores, by which bins are chosen, the rows by bin of the
     score, group and label, and the answers by group and label. Where the group is guessed, noisy gradients of the
     network that guesses it, the sizes of the groups and a histogram of how clear guesses are come before, within the
-    same ε; beyond ε = 2 the answers that are counted are then those to rows kept aside.
+    same ε; beyond ε = 2, or with more features than the root of the number of rows, the answers that are counted are
+    then those to rows kept aside.
     Everything after that is post-processing. The fitted object holds the classifier as well, so ``privacy_``
     **composes the classifier's own guarantee with that of this fit**, wherever it has a ``privacy_``: that covers
     people who are in the rows of both fits; people in one of them only have less at stake. The ledger is charged for
@@ -100,9 +101,9 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     violation_ : float
         By how much the answers break the worst constraint on the smoothed counts; 0 where all of them hold.
     {judged}
-        All from noisy counts of the answers; where a network guesses the group with ε above 2, of those to one row in
-        five, drawn in secret, which taught nothing here. Rows that taught the classifier are no new rows to it: give
-        others where the bound has to hold exactly.
+        All from noisy counts of the answers; where a network guesses the group with ε above 2, or of more features
+        than the root of the number of rows, of those to one row in five, drawn in secret, which taught nothing here.
+        Rows that taught the classifier are no new rows to it: give others where the bound has to hold exactly.
     {classes_, groups_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}
