@@ -343,7 +343,9 @@ def main() -> None:
             path = written(n_rows, arguments.folder) if work.writes_files else ""
             found = common.in_new_process(__file__, {"work": key, "n_rows": n_rows, "path": str(path)})
             done = sorted([row for row in done if row not in same] + [found], key=_place)
-            common.save(arguments, n_columns=N_NUMBERS + N_CATEGORIES, rows=done)  # so that a stopped run goes on
+            of_rows = ", ".join(sorted({row["revision"] for row in done}))
+            # after each, so that a stopped run goes on
+            common.save(arguments, n_columns=N_NUMBERS + N_CATEGORIES, rows=done, revision=of_rows)
     figures = ("seconds", "cpu_seconds", "gib_before_fit", "gib_peak")
     common.print_table(
         ["work", "private rows", "seconds", "CPU seconds", "GiB before", "GiB peak", "goal", "met"],
