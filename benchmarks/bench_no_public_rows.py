@@ -105,14 +105,19 @@ def main() -> None:
                     found.append(point)
                     shown = {name: round(point[name], 4) for name in FIGURES}
                     print(seed, *(point[key] for key in KEYS), shown, flush=True)
-                    common.save(arguments, rows=common.averaged(found, KEYS, FIGURES), points=found)
+                    save(arguments, found)
     rows = common.averaged(found, KEYS, FIGURES)
     cells = [
         [*(row[key] for key in KEYS), *(common.plus_minus(row[name]) for name in ("accuracy", "disparity"))]
         for row in rows
     ]
     common.print_table([*KEYS, "accuracy", "gap"], cells)
-    common.save(arguments, rows=rows, points=found)
+    save(arguments, found)
+
+
+def save(arguments: Namespace, found: list[dict[str, Any]]) -> None:
+    of_points = ", ".join(sorted({point["revision"] for point in found}))
+    common.save(arguments, rows=common.averaged(found, KEYS, FIGURES), points=found, revision=of_points)
 
 
 if __name__ == "__main__":
