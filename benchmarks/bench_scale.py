@@ -89,7 +89,8 @@ def generator(path: str, n_rows: int) -> Callable[[], Any]:
 
             def noted(some):
                 found = function(some)
-                sizes.append(found.nbytes)
+                parts = found if isinstance(found, tuple) else (found,)
+                sizes.append(sum(np.asarray(part).nbytes for part in parts))
                 return found
 
             total = super().map_reduce(noted, add)
