@@ -125,7 +125,8 @@ class Judgement:
         rows, noise = (np.einsum("ayk,ry->ar", table, cells) for table in (self.counts, variance))
         noise = np.sqrt(noise)
         clear = np.vstack([rows > fairness.CLEAR_SIZE * noise, np.ones((1, rows.shape[1]), dtype=bool)])
-        told = ((gaps.coefficients == 0) | clear).all((1, 2))
+        line, group, rate, _ = gaps.terms
+        told = np.bincount(line, ~clear[group, rate], minlength=gaps.n_inequalities) == 0
         unknown = math.nan if self.constraints.constraints else 0.0
         return float(np.where(told, gaps.violations(counts), 0.0).max()) if told.any() else unknown
 

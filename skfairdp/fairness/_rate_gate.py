@@ -307,6 +307,7 @@ class AnswerGate:
 _DRAWS = 2000
 _REACH = 3.0  # standard deviations
 _AT_ONCE = 64  # inequalities, whose draws a processor keeps at hand
+_MANY = 10_000  # of more than these only those are drawn that may be the largest
 
 
 def violation_bounds(
@@ -315,7 +316,8 @@ def violation_bounds(
     """Upper confidence bounds on the violation of every inequality in the population, each with at least the given
     probability, also for rates of 0 and 1 and groups of few rows or none. **So does the largest of them as a bound on
     the largest violation**: it is at least that of the inequality broken most. Where chance of these rows decides which
-    that is, the largest holds with the probability ``together``."""
+    that is, the largest holds with the probability ``together``. Of very many inequalities those that cannot be the
+    largest get no more than a number that is not below their own and not above the largest."""
     _check_settings(level, noise)
     laws = np.stack(_laws(constraints, counts, noise))
     # A rate that noise takes beyond [0, 1] makes up for what it does to the others, as far as it may reach there.
@@ -324,8 +326,19 @@ def violation_bounds(
     line, group, rate, value = constraints.terms  # in the order of the inequalities
     starts, from_above = np.searchsorted(line, np.arange(len(found) + 1)), (value > 0) == (level > 0.5)
     widths = np.diff(starts)
-    alike = (np.flatnonzero(widths == width) for width in np.unique(widths))
+    places, is_many = np.arange(len(found)), len(found) > _MANY
+    if is_many:  # at most so far: neither of two terms is beyond its part with more than half of what is allowed
+        tail = 0.0 if together is not None else (1 - level) / 2
+        parts = np.quantile(laws, (1 - tail, tail), axis=-1)[:, from_above.astype(int), group, rate]
+        reach = value * np.where(value > 0, np.maximum(parts[0], 0.0), np.minimum(parts[1], 1.0))
+        found = np.bincount(line, reach).astype(np.float64)
+        found = np.minimum(found, np.bincount(line, np.maximum(value, 0.0))) - constraints.bounds
+        places = np.argsort(-found, kind="stable")
+    alike = (places[widths[places] == width] for width in np.unique(widths))
+    largest = -np.inf
     for some in itertools.chain.from_iterable(np.array_split(js, len(js) // _AT_ONCE + 1) for js in alike):
+        if is_many and (not len(some) or found[some[0]] < largest):
+            continue
         at = starts[some, None] + np.arange(widths[some[0]])
         terms, factors = (from_above[at].astype(int), group[at], rate[at]), value[at][..., None]
         moved = np.square(factors * spreads[terms])
@@ -334,6 +347,8 @@ def violation_bounds(
         at_most, bounds = np.maximum(factors, 0.0).sum(axis=1), constraints.bounds[some, None]
         found[some] = np.minimum(np.quantile(left, level, axis=1), at_most[:, 0]) - bounds[:, 0]
         most = np.maximum(most, (np.minimum(left, at_most) - bounds).max(axis=0))
+        largest = max(largest, found[some].max(initial=-np.inf))
+        largest = largest if together is None else float(np.quantile(most, together, method="lower"))
     return found if together is None or not len(found) else np.maximum(found, np.quantile(most, together))
 
 
