@@ -486,7 +486,7 @@ def pairs_without_public_rows(R: Results, method: str) -> Iterator[tuple[Record,
 def fairpate_loses_little(R: Results) -> bool:
     bounded = [(a, b) for a, b in pairs_without_public_rows(R, "FairPATE") if a["gamma"] is not None]
     lost = [points(public["accuracy"]["mean"], none["accuracy"]["mean"]) for none, public in bounded]
-    return round(max(lost), 1) <= 0.8
+    return round(max(lost), 1) <= 0.9
 
 
 def gaps_are_narrower_but_once(R: Results) -> bool:
@@ -513,7 +513,7 @@ def unbounded_gap_of_bank(R: Results) -> bool:
         for none, public in pairs_without_public_rows(R, "FairPATE")
         if none["gamma"] is None and (none["data"], none["epsilon"]) == ("bank", 1.0)
     ]
-    return 5 < by[0] < 7
+    return 4 <= by[0] < 5
 
 
 def dpsgd_ahead_on_bank(R: Results) -> bool:
@@ -685,7 +685,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     ("On another task its accuracy moves by 2 % or more.", other_tasks_do_not_transfer),
     (
-        "With a bound on the gap, FairPATE is at most 0.8 % (absolute) less accurate without public rows.",
+        "With a bound on the gap, FairPATE is at most 0.9 % (absolute) less accurate without public rows.",
         fairpate_loses_little,
     ),
     (
@@ -693,11 +693,11 @@ CLAIMS: tuple[Claim, ...] = (
         gaps_are_narrower_but_once,
     ),
     ("On Credit the gap is wider by up to 0.008, and never wider than 0.030.", credit_stays_narrow),
-    ("Without a bound the gap may be wider (Bank at ε = 1: by 0.06).", unbounded_gap_of_bank),
+    ("Without a bound the gap may be wider (Bank at ε = 1: by 0.04).", unbounded_gap_of_bank),
     ("Where one group is small (Bank at ε = 1), it is a little more accurate than FairPATE.", dpsgd_ahead_on_bank),
     (
         (
-            "With a bound on the gap it is at most 0.8 % (absolute) less accurate without public rows, and on Bank "
+            "With a bound on the gap it is at most 0.9 % (absolute) less accurate without public rows, and on Bank "
             "it is level."
         ),
         fairpate_loses_little,
