@@ -21,6 +21,8 @@ EXCEPTIONS = {
     "fairness/test_gate.py: skfairdp.fairness._gate._WORTH_COMPILING": "the compiled loop, on few rows",
     "fairness/test_gate.py: skfairdp.fairness._gate._by_tables": "which rows were decided together",
     "fairness/test_gate.py: skfairdp.fairness._gate_stream.compiled_run": "a machine without numba",
+    "fairness/test_many_inequalities.py: skfairdp.fairness._rate_gate._MANY": "very many inequalities, of some hundred",
+    "gradient/test_signed_loss.py: skfairdp._networks._training.MOST_COUNTED": "very many rows, of few",
     "gradient/test_temperature.py: skfairdp._networks.private_logits": "the shapes in which rows are asked",
     "inspection/test_audit_estimator.py: skfairdp.inspection._audit_estimator.bounds.audit_one_run_f_dp": "its coins",
     "model_selection/test_own_table.py: skfairdp.model_selection._own_figures._has_one_answer": "noise of its own",
