@@ -567,13 +567,17 @@ def test_the_template_takes_days_for_dates_and_other_texts_for_categories(tmp_pa
     ]
 
 
-def test_the_template_takes_codes_with_leading_zeros_for_names(tmp_path):
-    text = "place,age,income,sex\n" + "007,7,low,f\n100,8,high,m\n" * 3
+def test_the_template_takes_codes_with_leading_zeros_for_names_and_says_where_a_point_may_part_thousands(tmp_path):
+    text = "place,age,income,sex,rent,weight\n" + "007,7,low,f,950,1.25\n100,8,high,m,1.200,1.5\n" * 3
     (tmp_path / "people.csv").write_text(text)
     done = run("schema", tmp_path / "people.csv", *ROLES, "--out", tmp_path / "schema.json")
     assert done.returncode == 0, done.stderr
     columns = json.loads((tmp_path / "schema.json").read_text())["columns"]
     assert (columns["place"]["kind"], columns["age"]["kind"]) == ("category", "number")
+    assert columns["rent"]["guess"] == {"kind": "number", "or": {"decimal": ",", "thousands": "."}}
+    assert columns["weight"]["kind"] == "number" and "guess" not in columns["weight"]
+    (tmp_path / "words.csv").write_text("income,sex\nlow,f\nhigh,m\n")  # no number at all
+    assert run("schema", tmp_path / "words.csv", *ROLES).returncode == 0
 
 
 @pytest.mark.slow

@@ -267,8 +267,11 @@ def _go_on(error: Any, folder: Path, label: str, groups: tuple[str, ...], subjec
 
 
 def _with_kinds_of_texts(table: "pd.DataFrame", name: str) -> "pd.DataFrame":
-    """Cells like 007 are names, whose zeros pandas drops; cells like 2026-11-23 are days, which it leaves texts."""
+    """Cells like 007 are names, whose zeros pandas drops; those like 1.200 may be twelve hundred; and cells like
+    2026-11-23 are days, which it leaves texts."""
     import pandas as pd
+
+    from skfairdp.schema import Schema
 
     texts = _files.read_table(name, types=False)
     for column in table.select_dtypes(["object", "string"]).columns:
@@ -276,10 +279,11 @@ def _with_kinds_of_texts(table: "pd.DataFrame", name: str) -> "pd.DataFrame":
         if len(cells) and cells.str.match(r"\d{4}-\d\d-\d\d(\D|$)").all():
             days = pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
             table[column] = days.dt.tz_localize(None) if days.notna().all() else table[column]
-    for column in table.select_dtypes("number").columns:
-        cells = texts[column].astype(object).dropna().astype(str)
-        if cells.str.match(r"\s*[-+]?0\d").any():
-            table[column] = texts[column].astype(object)
+    numbers = texts[[*table.select_dtypes("number").columns]].astype(object)
+    for column, looks in Schema.template(numbers)["columns"].items():
+        cells = numbers[column].dropna().astype(str)
+        if "or" in looks.get("guess", ()) or cells.str.match(r"\s*[-+]?0\d").any():
+            table[column] = numbers[column]
     return table
 
 
