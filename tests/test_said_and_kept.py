@@ -387,3 +387,16 @@ def test_what_a_schema_found_is_in_the_error_and_paid_for():
     ledger = PrivacyLedger()
     found = Schema.release(table, epsilon=1.0, label="y", groups="sex", known=known, ledger=ledger)
     assert not ledger.entries and found.privacy_.epsilon == pytest.approx(2.0)  # nothing was left to find
+
+
+def test_what_a_schema_found_is_in_a_warning_that_is_an_error():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"age": rng.integers(18, 66, 2000), "sex": ["f", "m"] * 1000, "code": [f"c{i}" for i in range(2000)]}
+    )
+    ledger = PrivacyLedger()
+    with pytest.raises(UserWarning, match=r"leaves out \['code'\]") as told:  # in tests all warnings are errors
+        Schema.release(table, epsilon=1.0, groups="sex", ledger=ledger)
+    schema = Schema(told.value.found, groups="sex")
+    assert {*schema.columns} == {"age", "sex"}
+    assert schema.privacy_.epsilon == pytest.approx(ledger.epsilon_spent) == pytest.approx(1.0)

@@ -627,10 +627,16 @@ def released_columns(
             name: column.release(frame[name], noise) if isinstance(column, ColumnRelease) else Found(column)
             for name, column in plan.columns.items()
         }
-    columns = _kept({name: one.column for name, one in found.items()}, plan, spent[0].own, len(frame))
-    for odd in dict.fromkeys(one.odd for one in found.values() if one.odd):
-        warn_caller("Schema.release " + odd.format(names=[name for name, one in found.items() if one.odd == odd]))
-    say_identifiers({name: one for name, one in columns.items() if name not in plan.given}, "Schema.release")
+    columns = _kept({name: one.column for name, one in found.items()}, plan, spent[0].own)
+    try:
+        _warn_of(columns, plan, len(frame))
+        for odd in dict.fromkeys(one.odd for one in found.values() if one.odd):
+            warn_caller("Schema.release " + odd.format(names=[name for name, one in found.items() if one.odd == odd]))
+        say_identifiers({name: one for name, one in columns.items() if name not in plan.given}, "Schema.release")
+    except Warning as error:  # where warnings are errors, nothing else would hold what was paid for
+        vars(error)["found"] = columns
+        error.add_note("The columns that were found are in 'found' of this error: known={**error.found} reuses them.")
+        raise
     return columns, spent[0]
 
 
@@ -650,7 +656,7 @@ def _refuse_in_vain(plan: SchemaPlan, n_rows: int) -> None:
 
 
 def _kept(
-    found: Mapping[str, _columns.Column | None], plan: SchemaPlan, spent: privacy.PrivacySpent, n_rows: int
+    found: Mapping[str, _columns.Column | None], plan: SchemaPlan, spent: privacy.PrivacySpent
 ) -> dict[str, _columns.Column]:
     """The columns in which something was found; those that were not given know what was paid for them."""
     columns = {name: column for name, column in found.items() if column is not None}
@@ -660,6 +666,12 @@ def _kept(
     needed = [name for name in absent if name in plan.roles]
     if needed or not set(columns) - set(plan.roles):
         raise IncompleteSchemaError(needed or absent, columns)
+    return columns
+
+
+def _warn_of(columns: Mapping[str, _columns.Column], plan: SchemaPlan, n_rows: int) -> None:
+    """Name columns that were not found, and roles of which one value was."""
+    absent = [name for name in plan.columns if name not in columns]
     roles = {name: columns[name] for name in plan.roles}
     alone = [name for name, one in roles.items() if isinstance(one, Category) and len(one.values) == 1]
     if alone:
@@ -678,7 +690,6 @@ def _kept(
             "'id': None}; or raise epsilon, or give more rows. Free text, identifiers, durations (make numbers of "
             "them: series.dt.days), lists, and numbers or dates in another format than declared are never found."
         )
-    return columns
 
 
 def say_identifiers(columns: Mapping[str, _columns.Column], owner: str, numbering: Sequence[str] = ()) -> None:
