@@ -652,6 +652,8 @@ def _add_up(entries: Any) -> list[Check]:
 def _read_ledger(path: Path, data: bytes) -> tuple[dict[str, Any], list[dict[str, Any]], str]:
     """Budget and entries of a ledger's file, read as PrivacyLedger reads it, and why that refuses it, if it does."""
     header, *lines = data.removesuffix(b"\n").split(b"\n")
+    if b'"skfairdp-ledger-' not in header:
+        raise ValueError("it is not a file that PrivacyLedger has written")
     budget = _object(header.decode("utf-8-sig"))
     if budget["format"] != FORMAT:
         raise ValueError(f"the format {str(budget['format'])[:40]!r} is of another version of skfairdp")

@@ -487,6 +487,8 @@ def test_a_statement_is_of_the_ledger_that_its_id_names(tmp_path, capsys):
         verify_file(file, ledger=path)
     with pytest.raises(UnreadableStatementError, match="no_ledger"):
         verify_file(file, ledger=tmp_path / "no_ledger.jsonl")
+    with pytest.raises(UnreadableStatementError, match="is not a file that PrivacyLedger has written"):
+        verify_file(file, ledger=file)
 
 
 def test_a_header_of_another_ledger_is_refuted(tmp_path):
