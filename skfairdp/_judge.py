@@ -40,6 +40,12 @@ _OF_GROUPS = 0.25
 _DRAWS, _FINER = 2000, 2
 
 
+def by_heart(n_features: int, n_rows: int, passes: float = 0.0) -> float:
+    """What a model of so many features owes to having seen a row: of right answers as a part of all rows, and of an
+    amount how far its prediction follows it."""
+    return _PER_FEATURE * max(1.0, passes / _FEW_PASSES) * n_features / n_rows
+
+
 @dataclass(frozen=True)
 class Judgement:
     """What a table of the model's answers, group × true class × answer, says of its constraints, by post-processing,
@@ -53,9 +59,10 @@ class Judgement:
     level: float = LEVEL
     #: What is broken only where what was asked is broken, which the constraints imply; None: they are what was asked.
     weaker: fairness.RateConstraints | None = None
-    #: By how much more often answers are right, or as parity asks, to these rows than to others, at most: of every
-    #: group and true class.
+    #: By how much more often answers are right to these rows than to others, at most: of every group and true class.
     optimism: Floats | None = None
+    #: And by how much closer to parity a group's answers are.
+    apart: float = 0.0
     #: Standard deviation of counts as the model that is returned has them, where others have answered in its stead.
     unsure: Any = 0.0
     #: How sure it is that no inequality is broken by more, where the model depends on what is chance of these rows.
@@ -219,35 +226,30 @@ class Judgement:
     def _largest(self, constraints: fairness.RateConstraints, level: float) -> float:
         noise = np.hypot(self.noise, self.unsure)
         found = fairness.violation_bounds(constraints, self.counts, level=level, noise=noise, together=self.together)
-        if self.optimism is not None:
-            found += self._hidden_by_optimism(constraints, self.optimism)
+        if self.optimism is not None or self.apart:
+            found += self._hidden(constraints)
         other = -1.0 if self.beside is None else self.beside._largest(constraints, level)
         return max(float(found.max(initial=-1.0)), other)
 
     def after_learning(self, share: float) -> "Judgement":
         """With so many of the rows right for having been seen: shared by true classes, and maybe all in one group."""
-        if self.counts.shape[1] == 1:
-            return replace(self, optimism=np.full(self.counts.shape[:2], min(_OF_GROUPS * share, 1.0)))
         rows = np.maximum(self.counts.sum(axis=2), 1.0)
-        return replace(self, optimism=np.minimum(share * rows.sum() / self.counts.shape[2] / rows, 1.0))
+        each = np.minimum(share * rows.sum() / self.counts.shape[2] / rows, 1.0)
+        return replace(self, optimism=each, apart=min(_OF_GROUPS * share, 1.0))
 
-    def _hidden_by_optimism(self, constraints: fairness.RateConstraints, optimism: Floats) -> Floats:
+    def _hidden(self, constraints: fairness.RateConstraints) -> Floats:
         """By how much more each inequality may be broken on other rows: as if one of its rates had all of that."""
-        found = np.zeros(constraints.n_inequalities)
-        if self.counts.shape[1] == 1:
-            line, group, _, value = constraints.terms
-            np.maximum.at(found, line, np.abs(value) * np.append(optimism, optimism.max())[group])
+        found, (line, group, rate, value) = np.zeros(constraints.n_inequalities), constraints.terms
+        whatever_is_true = (constraints.events == constraints.events[:, :1]).all(axis=(1, 2))
+        np.maximum.at(found, line, self.apart * np.abs(value) * whatever_is_true[rate])
+        if self.counts.shape[1] == 1 or self.optimism is None:
             return found
         n_classes, rows = self.counts.shape[2], np.maximum(self.counts.sum(axis=2), 1.0)
         answers = (1 - n_classes * np.eye(n_classes)) / (n_classes - 1)  # a right one less, any other one more
-        shifts = np.einsum("ay,yk,ryk->ar", rows * optimism, answers, constraints.events)
+        shifts = np.einsum("ay,yk,ryk->ar", rows * self.optimism, answers, constraints.events)
         sizes = np.einsum("ay,ry->ar", rows, constraints.cells)
         shifts, sizes = (np.vstack([each, each.sum(axis=0)]) for each in (shifts, sizes))
-        line, group, rate, value = constraints.terms
-        of_answers = (constraints.events == constraints.events[:, :1]).all(axis=(1, 2))  # right or wrong alike
-        by_heart = _OF_GROUPS * np.average(optimism, weights=rows) * of_answers
-        hidden = np.maximum(value * shifts[group, rate] / sizes[group, rate], np.abs(value) * by_heart[rate])
-        np.maximum.at(found, line, hidden)
+        np.maximum.at(found, line, value * shifts[group, rate] / sizes[group, rate])
         return found
 
 
@@ -315,19 +317,17 @@ class Judge:
         """Release a table of hard answers, and judge by it: with 95 % what is said of all models looked at is right."""
         level = 1 - (1 - LEVEL) / self.looks
         found = Judgement(self.constraints, self.table.release(counts, noise), self.table.sigma, level)
-        return replace(found, optimism=self._optimism(found)) if self.n_features else found
+        return self._after_learning(found) if self.n_features else found
 
-    def _optimism(self, seen: Judgement) -> Floats:
+    def _after_learning(self, seen: Judgement) -> Judgement:
         """Where there are errors, since little decides there. ε bounds what a row does for the answer to itself."""
-        in_all = _PER_FEATURE * max(1.0, self.passes / _FEW_PASSES) * self.n_features / self.n_rows
-        rows = np.maximum(seen.counts.sum(axis=2), 1.0)
-        if self.shape[1] == 1:
-            each = np.full(rows.shape, _OF_GROUPS * in_all)
-        else:
+        in_all, most = by_heart(self.n_features, self.n_rows, self.passes), math.tanh(self.epsilon / 2) + self.delta
+        optimism, rows = None, np.maximum(seen.counts.sum(axis=2), 1.0)
+        if self.shape[1] > 1:
             right = seen.counts.diagonal(axis1=1, axis2=2)
             wrong = np.clip((rows - right + self.table.sigma) / rows, 0.0, 1.0)
-            each = in_all * wrong / np.average(wrong, weights=rows)
-        return np.minimum(each, min(1.0, math.tanh(self.epsilon / 2) + self.delta))
+            optimism = np.minimum(in_all * wrong / np.average(wrong, weights=rows), min(1.0, most))
+        return replace(seen, optimism=optimism, apart=min(_OF_GROUPS * in_all, 1.0, most))
 
 
 def set_judgement(estimator: Any, judgement: "Judgement | None", *, in_doubt: bool = False) -> None:
@@ -419,6 +419,8 @@ class KSJudgement:
     counts: Floats
     noise: float
     points: Bools | bool = False
+    #: How much closer groups of rows that taught the scores are than those of others.
+    owed: float = 0.0
 
     @cached_property
     def rows(self) -> Floats:
@@ -460,7 +462,7 @@ class KSJudgement:
                 apart, hidden = self._levels[a, high] - self._levels[b, low], spread[a][:, _FINER * high]
                 inside = np.abs(apart - hidden + spread[b][:, _FINER * low]).max(axis=1, initial=0.0)
                 most = np.maximum(most, inside)
-        return seen, least, float(np.quantile(most, LEVEL))
+        return seen, least, float(np.quantile(most, LEVEL)) + self.owed
 
     def said(self, bound: float) -> tuple[float, float, str]:
         """What becomes ``gap_``, ``gap_bound_`` and ``constraint_holds_``."""

@@ -116,12 +116,15 @@ class TransportPlan(TablesOfScores):
         return np.asarray((self.cells.release_cells((2 * scores - 1)[:, None], noise, ROUNDS)[0] + 1) / 2)
 
     def release_judgement(
-        self, transport: Any, scores: Floats, codes: Ints, groups: Ints, noise: NoiseSource
+        self, transport: Any, scores: Floats, codes: Ints, groups: Ints, noise: NoiseSource, *, own: float = 0.0
     ) -> KSJudgement:
-        """Release how scores of each group are spread when they are moved by these codes."""
+        """Release how scores of each group are spread when they are moved by these codes. Where these rows have taught
+        the scores, ``own`` is by how much less groups are apart in what they follow of a row itself."""
         ends = transport.ends(self.n_looked_at)
-        moved = self.counts(transport.move(scores, codes), groups, ends)
-        return KSJudgement(self.look.release(moved, noise), self.look.sigma, transport.points(ends))
+        points = transport.points(ends)
+        moved = self.look.release(self.counts(transport.move(scores, codes), groups, ends), noise)
+        owed = most_within(own, ends, np.where(points, 0.0, moved.sum(axis=0)))
+        return KSJudgement(moved, self.look.sigma, points, owed)
 
     def counts(self, scores: Floats, groups: Ints, edges: Floats) -> Ints:
         """Rows by group and cell. Private."""
@@ -192,6 +195,12 @@ class Transport:
         """Between which of these ends all moved scores are at one point."""
         cells = self._cells(ends[:-1])
         return self._narrow[cells] & (self.edges[cells] <= ends[:-1]) & (ends[1:] <= self.edges[cells + 1])
+
+
+def most_within(width: float, ends: Floats, counts: Floats) -> float:
+    """The largest part of the rows that lies so close together, by their counts between these ends."""
+    below = np.r_[0.0, np.maximum(counts, 0.0).cumsum()]
+    return float((np.interp(ends + width, ends, below) - below).max() / max(below[-1], 1.0))
 
 
 def ends_of(quantiles: tuple[Floats, Floats], n_cells: int) -> Floats:

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from skfairdp._column_tables import SMALLEST, ColumnTables, Cost, where_amounts_lie
 from skfairdp._inputs import TrainingData
-from skfairdp._judge import KSJudgement
+from skfairdp._judge import KSJudgement, by_heart
 from skfairdp._transport import Transport, TransportPlan, as_scores
 from skfairdp._typing import Bools, Floats, Values
 from skfairdp._usefulness import HOPELESS, REACH, AmountMean, gradient_noise, units_of, ways_of, what_is_enough
@@ -164,6 +164,8 @@ class AmountJudgement:
     scale: Any
     table: Floats
     noise: float
+    #: How far predictions follow the amounts of rows that have taught them.
+    by_heart: float = 0.0
 
     @cached_property
     def sides(self) -> tuple[Floats, Floats]:
@@ -192,6 +194,9 @@ class AmountJudgement:
         table[:, 1 + self.constraints.n_statistics :] += 2 * AT_EITHER_END
         above, unsure = replace(self, table=table).sides
         upper = np.maximum(sides, above) + norm.ppf(LEVEL) * np.maximum(errors, unsure)
+        # Groups may be a spread off, either in its own direction; errors that a row sees less of, others see more of.
+        owed = np.where(of_means, float(self.scale.spread), upper)
+        upper += 2 * self.by_heart * owed
         upper = np.minimum(upper, most)
         lower = np.where(np.isfinite(errors), sides - norm.ppf(1 - (1 - LEVEL) / len(sides)) * errors, -np.inf)
         shown = of_means if of_means.any() else ~of_means
@@ -222,6 +227,7 @@ class AmountJudge:
     delta: float
     relation: NeighboringRelation
     share: float
+    by_heart: float = 0.0
     releases: ClassVar[tuple[str, ...]] = ("a noisy table of predictions by group, summed",)
 
     @property
@@ -243,7 +249,8 @@ class AmountJudge:
         of_rows = self.constraints.statistics(module[-1], predicted_amounts(module, data.X, self.relation), *data.y.T)
         lines = np.column_stack([np.ones(len(of_rows)), of_rows, of_rows**2])
         sums = sums_by_group(lines, data.groups, len(self.constraints.groups))
-        return AmountJudgement(self.constraints, module[-1], self.table.release(sums, noise), self.table.sigma)
+        told = self.table.release(sums, noise), self.table.sigma
+        return AmountJudgement(self.constraints, module[-1], *told, self.by_heart)
 
 
 def predicted_amounts(module: Any, X: Any, relation: NeighboringRelation) -> Floats:
@@ -330,7 +337,8 @@ class AmountParity(_OfAmounts, SignedLoss):
 
     def judge(self, data: TrainingData, n_rows: int, passes: float, cost: Cost) -> Any:
         """Plan the look at the predictions of the network that is returned: at errors as large as they are."""
-        return AmountJudge(replace(self.asked, cuts_errors=False), *cost[:3], JUDGED * self.budget_share)
+        owed = by_heart(data.X.shape[1], n_rows, passes)
+        return AmountJudge(replace(self.asked, cuts_errors=False), *cost[:3], JUDGED * self.budget_share, owed)
 
     def terms(self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """Say what the training adds to its private gradients."""
@@ -376,6 +384,7 @@ class MovingPlan:
     tables: TransportPlan
     bounds: tuple[float, float]
     gamma: float
+    by_heart: float
 
     @property
     def event(self) -> DpEvent:
@@ -391,7 +400,8 @@ class MovingPlan:
         """Release how predictions of each group are spread, and how once they are moved."""
         scores = as_scores(predicted_amounts(module, data.X, self.tables.relation), self.bounds)
         transport = self.tables.release(scores, data.groups, noise)
-        seen = self.tables.release_judgement(transport, scores, data.groups, data.groups, noise)
+        own = 2 * self.by_heart * float(module[-1].spread) / (self.bounds[1] - self.bounds[0])
+        seen = self.tables.release_judgement(transport, scores, data.groups, data.groups, noise, own=own)
         return MovedAmounts(transport, seen, self.gamma)
 
 
@@ -409,7 +419,7 @@ class AmountsMoved(_OfAmounts, PublicPenalty):
                 f"and at most {MOST_GROUPS}, as each needs rows enough to show through the noise."
             )
         tables = TransportPlan(n_rows, n_groups, *cost[:3], of, FOR_MOVES)
-        return MovingPlan(tables, self.bounds, self.asked.distance)
+        return MovingPlan(tables, self.bounds, self.asked.distance, by_heart(data.X.shape[1], n_rows, passes))
 
     def terms(self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """The loss alone: a network that is as good as it can be."""

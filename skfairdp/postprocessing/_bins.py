@@ -240,6 +240,22 @@ def _smooth_table(table: Floats, basis: Floats, sigma: float) -> Floats:
     return np.asarray(rows * softmax(basis @ found.reshape(n_terms, -1), axis=1))
 
 
+def owed_to_learning(counts: Floats, answers: Floats, by_heart: float) -> float:
+    """By how much closer selection rates of groups may be on rows that taught the scores: a score follows so much of
+    what a row's label is off by, and groups are apart by that part of what their labels are off by on average. Rows
+    that lie so close to where a rule changes its answer may be answered otherwise. Post-processing."""
+    n_bins = answers.shape[1]
+    table = np.maximum(counts.reshape(-1, n_bins, *counts.shape[1:]).sum(axis=0), 0.0)
+    rows, sizes = table.sum(axis=(1, 2)), np.maximum(table.sum(axis=(0, 2)), 1e-9)
+    rates = np.maximum.accumulate(table[..., 1].sum(axis=1) / np.maximum(rows, 1e-9))
+    off = (table[..., 1] - table.sum(axis=2) * rates[:, None]).sum(axis=0) / sizes
+    changes = (rates[1:] + rates[:-1]) / 2
+    apart = by_heart * float(np.ptp(np.clip(off, -1.0, 1.0)))
+    at = np.interp(np.add.outer([-apart, 0.0, apart], changes), np.r_[0.0, changes, 1.0], np.r_[0.0, rows.cumsum()])
+    near = np.diff(at, axis=0).max(axis=0) / max(float(rows.sum()), 1e-9)
+    return min(1.0, float((np.abs(np.diff(answers, axis=1)) @ near).max()))
+
+
 def words_of_noise(constraints: RateConstraints, counts: Any, *, changed: bool, rows: str, owner: str) -> str | None:
     """Return what to say where rows are too few for what is asked of them, or for the gap to begin with; else None."""
     sizes = constraints.sizes_of_rates(np.asarray(counts, dtype=np.float64).sum(2))

@@ -13,6 +13,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from skfairdp import privacy
 from skfairdp._estimator import PrivateEstimator
 from skfairdp._inputs import TrainingData, groups_to_come, read_any_training, read_private_groups, subject_given
+from skfairdp._judge import by_heart
 from skfairdp._typing import Array, Floats, Ints, Objects
 from skfairdp._utils import silence, split_sensitive_columns, warn_caller, without_cells
 from skfairdp._utils._sklearn import take_rows
@@ -146,6 +147,10 @@ class ChargedForRows(PrivateEstimator):
                 f"these rows, nothing protects them: fit a private {self._kind} instead, or one on public rows.",
                 PrivacyLeakWarning,
             )
+
+    def _by_heart(self, model: Any, data: TrainingData) -> float:
+        """What the model owes to having seen these rows, if they have taught it: a private one they may have."""
+        return by_heart(data.X.shape[1], data.n_units) if Account.of(model).reports else 0.0
 
     def _planned(self, X: Any, y: Any, **fit_params: Any) -> Any:
         if inputs.fits_its_estimator(self):

@@ -90,7 +90,8 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         The largest Kolmogorov-Smirnov distance between moved predictions of two groups, by noisy counts.
     gap_bound_ : float
         What it is at most in the population, with a confidence of 95 % (asymptotic in rows): noise and the sampling of
-        these rows are in it, drawn anew from released counts.
+        these rows are in it, drawn anew from released counts; and, around a private regressor, what it may owe to
+        having learned from these rows.
     y_center_, y_spread_ : float
         Those of the regressor; of one that has none the median of moved predictions and their standard deviation.
     constraint_holds_ : {"yes", "no", "within the noise"}
@@ -175,6 +176,8 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         blind = isinstance(plan, guessing.GuessedTransportPlan)
         network = guessing.guessing_network(plan, data, self.random_state, type(self).__name__) if blind else None
         transport: Transport | guessing.GuessedTransport
+        low, high = self._bounds
+        inner, taught_by_heart = thawed(model), self._by_heart(model, data)
 
         with self._spend(plan, data.reads) as noise:
             found, groups, places, units = self._scores_of_units(model, X, data)
@@ -185,18 +188,17 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
                 transport = plan.release_by_kind(scores[taught], groups[taught], codes[taught], noise)
             else:
                 transport = plan.release(scores, groups, noise)
-            seen = plan.release_judgement(transport, scores[looked], codes[looked], groups[looked], noise)
+            below, middle, above = low + (high - low) * np.interp(norm.cdf([-1, 0, 1]), *transport.quantiles)
+            spread = getattr(inner, "y_spread_", float(above - below) / 2)
+            own = 2 * taught_by_heart * spread / (high - low)  # groups may be a spread off, either in its own direction
+            seen = plan.release_judgement(transport, scores[looked], codes[looked], groups[looked], noise, own=own)
 
         self.gap_, self.gap_bound_, self.constraint_holds_ = seen.said(float(self.gamma))
-        low, high = self._bounds
         self.estimator_, self.groups_, self._transport, self._within = model, data.domain, transport, (low, high)
         self._guesses = guess
         if isinstance(transport, guessing.GuessedTransport):
             self.strength_ = transport.strength
-        below, middle, above = low + (high - low) * np.interp(norm.cdf([-1, 0, 1]), *transport.quantiles)
-        inner = thawed(model)
-        self.y_center_ = getattr(inner, "y_center_", float(middle))
-        self.y_spread_ = getattr(inner, "y_spread_", float(above - below) / 2)
+        self.y_center_, self.y_spread_ = getattr(inner, "y_center_", float(middle)), spread
         self.edges_, self.counts_ = low + (high - low) * transport.edges, transport.counts
         _inputs.warn_of_other_units(
             type(self).__name__, "predictions", np.interp(_LEVELS, *transport.quantiles), (low, high)

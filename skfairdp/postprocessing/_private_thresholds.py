@@ -24,7 +24,7 @@ from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.postprocessing import _inputs as inputs
-from skfairdp.postprocessing._bins import BinsPlan, bins_of, smoothed_counts
+from skfairdp.postprocessing._bins import BinsPlan, bins_of, owed_to_learning, smoothed_counts
 from skfairdp.postprocessing._charged import ChargedForRows
 from skfairdp.postprocessing._constrained import answer_counts, fair_answers, for_own_answers, predicted_counts
 from skfairdp.postprocessing._group_guess import guessed_kinds, guessing_network, with_guess
@@ -103,7 +103,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     {judged}
         All from noisy counts of the answers; where a network guesses the group with ε above 2, or of more features
         than the root of the number of rows, of those to one row in five, drawn in secret, which taught nothing here.
-        Rows that taught the classifier are no new rows to it: give others where the bound has to hold exactly.
+        Bounds on selection rates leave room for what a private classifier may have learned of these rows by heart.
     {classes_, groups_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}
@@ -195,7 +195,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             given = coins[held] < answers[rules, bins_of(scores[held], edges)]
             seen = plan.look.release(answer_counts(constraints, groups[held], y[held], given), noise)
 
-        judgement = Judgement(constraints, seen, plan.look.sigma)
+        owed = owed_to_learning(smoothed, answers, self._by_heart(model, data))
+        judgement = Judgement(constraints, seen, plan.look.sigma, apart=owed)
         judgement = judgement.of_one_class() if np.unique(answers).tolist() in ([0], [1]) else judgement
         set_judgement(self, judgement)
         self.estimator_, self.classes_, self.groups_ = model, classes, data.domain

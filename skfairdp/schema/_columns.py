@@ -3,6 +3,7 @@
 import math
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime
@@ -33,7 +34,10 @@ TRUTHS = {
     for spelled in (str, str.upper, str.capitalize)
 }
 #: What may follow a day.
-TIME_OF_DAY = re.compile(r"[T ] *\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp][Mm])?( ?(Z|UTC|[-+]\d\d:?\d\d))?$")
+TIME_OF_DAY = re.compile(
+    r"[T ] *(?:[01]?\d|2[0-4]):[0-5]\d(:[0-6]\d([.,]\d+)?)?( ?[AaPp][Mm])?( ?(Z|UTC|[-+]\d\d:?\d\d))?$"
+)
+_ISO_DAY = re.compile(r"\d{4}(-\d\d-\d\d|\d{4}|-W\d\d-\d|W\d{3})")
 _SELDOM = ("decimal", "thousands", "unit", "others", "format")  # shown where it is said
 _NUMBERS = (int, float, np.integer, np.floating, np.bool_)
 
@@ -621,9 +625,7 @@ def _day_of(cell: Any, format: str | None = None) -> float:
         if _is_number(cell):
             return float(np.floor(float(cell)))
         if isinstance(cell, str):
-            text = cell.strip()
-            day = date.fromisoformat(text[:10]) if format is None else _written_day(text, format)
-            return float((day - _EPOCH).days)
+            return float((_written_day(cell.strip(), format) - _EPOCH).days)
         if isinstance(cell, np.datetime64):
             return math.nan if np.isnat(cell) else float(cell.astype("datetime64[D]").astype(np.int64))
         return float((date(cell.year, cell.month, cell.day) - _EPOCH).days)
@@ -631,7 +633,10 @@ def _day_of(cell: Any, format: str | None = None) -> float:
         return math.nan
 
 
-def _written_day(text: str, format: str) -> date:
+def _written_day(text: str, format: str | None) -> date:
+    if format is None:
+        day = _ISO_DAY.fullmatch(TIME_OF_DAY.sub("", text))  # Python reads others too, such as 20200103xx
+        return date.fromisoformat(day[0] if day else "")
     try:
         return datetime.strptime(text, format).date()
     except ValueError:
@@ -652,8 +657,10 @@ def places_of(values: Sequence[Any]) -> dict[Any, int]:
     """The place of each listed value, however a reader of files spells it. It calls a column of 1, 2, 3 numbers, and
     texts once one cell is none: that is no news of the others."""
     listed = list(enumerate(values))
-    spelled = {other: j for j, value in listed if isinstance(value, str | int | float) for other in _spellings(value)}
-    return spelled | {value: j for j, value in listed}
+    read = [(j, value) for j, value in listed if isinstance(value, str | int | float)]
+    spelled = {(other, j) for j, value in read for other in _spellings(value)}
+    of_one = Counter(other for other, _ in spelled)  # 1 may be "1" or "01" where both are listed
+    return {other: j for other, j in spelled if of_one[other] == 1} | {value: j for j, value in listed}
 
 
 def _spellings(value: Any) -> list[Any]:

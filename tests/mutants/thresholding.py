@@ -7,9 +7,18 @@ import numpy as np
 
 from skfairdp import _estimator, _judge, _transport, fairness
 from skfairdp.fairness import RateConstraints, RateGate, _rate_gate, _rate_gate as _rate_bounds, rate_bounds
+from skfairdp.gradient import _amounts
 from skfairdp.metrics import _fairness
 from skfairdp.pate import _fair_pate
-from skfairdp.postprocessing import IDP3, FairnessCalibrator, _constrained, _private_barycenter, _private_thresholds
+from skfairdp.postprocessing import (
+    IDP3,
+    FairnessCalibrator,
+    PrivateBarycenter,
+    PrivateThresholds,
+    _constrained,
+    _private_barycenter,
+    _private_thresholds,
+)
 from skfairdp.privacy import GaussianMechanism, _spending, compose, gdp_mu
 from tests._tools.inside import (
     HELD,
@@ -47,6 +56,19 @@ def a_calibrated_model_judged_by_what_taught_it(patch):
 def a_network_judged_as_if_nothing_taught_it(patch):
     """Error rates of few rows that a network knows by heart. Right: their bound leaves room for that."""
     patch.setattr(Judgement, "after_learning", lambda self, share: self)
+
+
+@mutant
+def moved_answers_judged_as_if_others_had_taught_them(patch):
+    """What answers know of groups by heart is moved away on the rows that taught them alone. Right: room for that."""
+    for kind in (PrivateBarycenter, PrivateThresholds):
+        patch.setattr(kind, "_by_heart", lambda self, model, data: 0.0)
+
+
+@mutant
+def errors_judged_as_if_others_had_taught_them(patch):
+    """A regressor's errors on its own rows, taken for those on others. Right: these are larger."""
+    patch.setattr(_amounts, "by_heart", lambda *numbers: 0.0)
 
 
 @mutant
