@@ -181,6 +181,7 @@ def test_warnings_of_trials_but_the_winners_are_kept_back(monkeypatch):
         return real(self, X, y, **kwargs)
 
     monkeypatch.setattr(Toy, "fit", noisy)
+    Toy.made.clear()  # those of tests before, where mutants run this one without its fixtures
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fitted(grid={"cut": [0.0, 0.3, 0.6]})  # composed: three trials
