@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from fairlearn.reductions import AbsoluteLoss, BoundedGroupLoss, SquareLoss
 from scipy.stats import ks_2samp
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import SplineTransformer
 
 from skfairdp import FairDPSGDClassifier, FairDPSGDRegressor, PFLDClassifier
 from skfairdp.fairness import RateBound, RateConstraints, RateParity
@@ -79,6 +81,12 @@ def unlike(n, n_features, seed):
 AMOUNTS = {"epsilon": 8.0, "bounds": (0, 20)}
 MOVED = {
     "barycenter": lambda **s: PrivateBarycenter(FairDPSGDRegressor(**AMOUNTS, **s), epsilon=8.0, groups=[0, 1], **s),
+    "pipeline": lambda **s: PrivateBarycenter(
+        make_pipeline(SplineTransformer(n_knots=49), FairDPSGDRegressor(**AMOUNTS, **s)),
+        epsilon=8.0,
+        groups=[0, 1],
+        **s,
+    ),
     "regressor": lambda **s: FairDPSGDRegressor(constraints="demographic_parity", groups=[0, 1], **AMOUNTS, **s),
     "thresholds": lambda **s: PrivateThresholds(
         FairDPSGDClassifier(epsilon=8.0, lam=0.0, classes=[0, 1], **s),
@@ -94,10 +102,10 @@ MOVED = {
 def test_what_answers_know_of_groups_by_heart_is_not_taken_for_what_they_know_of_others(kind):
     """Moved by the group they were alike on the rows that taught them alone: the bound was below the gap in 23 of 24
     fits of thresholds, and in 11 of 13 of barycenters."""
-    within, hidden = 0, 0
+    within, hidden, n_features = 0, 0, 2 if kind == "pipeline" else 100  # which makes 102 of them
     for seed in range(3):
-        X, y, groups = unlike(2000, 100, seed)
-        others, _, of_others = unlike(20_000, 100, 100 + seed)
+        X, y, groups = unlike(2000, n_features, seed)
+        others, _, of_others = unlike(20_000, n_features, 100 + seed)
         model = MOVED[kind](random_state=seed, noise_seed=seed)
         model.fit(X, (y > 11.5).astype(int) if kind == "thresholds" else y, sensitive_features=groups)
         answers = model.predict(others, sensitive_features=of_others)
@@ -106,7 +114,7 @@ def test_what_answers_know_of_groups_by_heart_is_not_taken_for_what_they_know_of
         hidden += apart > model.gap_ + 0.04
         assert model.constraint_holds_ != "yes"
     assert within == 3
-    assert hidden >= 2
+    assert hidden >= 1 if kind == "pipeline" else hidden >= 2  # its splines say a little of other rows
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])

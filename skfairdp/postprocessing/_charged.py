@@ -20,6 +20,7 @@ from skfairdp._utils._sklearn import take_rows
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.postprocessing import _inputs as inputs
 from skfairdp.privacy import Account, NeighboringRelation, Protects, PublicReads, refuse_ledger_of_seed
+from skfairdp.schema import SchemaEncoder
 
 _MADE_UP = 20  # rows of each kind by which a model is tried before anything is spent
 
@@ -150,7 +151,13 @@ class ChargedForRows(PrivateEstimator):
 
     def _by_heart(self, model: Any, data: TrainingData) -> float:
         """What the model owes to having seen these rows, if they have taught it: a private one they may have."""
-        return by_heart(data.X.shape[1], data.n_units) if Account.of(model).reports else 0.0
+        if not Account.of(model).reports:
+            return 0.0
+        last = inputs.last_part(model)  # a pipeline, or a schema, may make many features of a column
+        schema, passes = getattr(last, "schema", None), getattr(getattr(last, "net", None), "max_epochs", None)
+        encoded = 0 if schema is None else len(SchemaEncoder(schema).get_feature_names_out())
+        width = max(data.X.shape[1], getattr(last, "n_features_in_", 0), encoded)
+        return by_heart(width, data.n_units, passes or 0.0)
 
     def _planned(self, X: Any, y: Any, **fit_params: Any) -> Any:
         if inputs.fits_its_estimator(self):

@@ -177,7 +177,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         network = guessing.guessing_network(plan, data, self.random_state, type(self).__name__) if blind else None
         transport: Transport | guessing.GuessedTransport
         low, high = self._bounds
-        inner, taught_by_heart = thawed(model), self._by_heart(model, data)
+        inner, taught_by_heart = last_part(model), self._by_heart(model, data)
 
         with self._spend(plan, data.reads) as noise:
             found, groups, places, units = self._scores_of_units(model, X, data)

@@ -1,5 +1,6 @@
 """Mistakes in generators of synthetic data: what their encoders read, who teaches them, how it is accounted."""
 
+import copy
 import operator
 from dataclasses import replace
 
@@ -562,11 +563,14 @@ def chunks_that_count_twice_unnoticed(patch):
     counts = StreamedTable._counts
 
     def planted(self, function, sizes):
-        class Blind(type(self)):
-            def __len__(self):
-                return int(self.source.map_reduce(lambda chunk: len(chunk.table), operator.add))
+        class Blind(type(self.source)):
+            @property
+            def n_rows(self):
+                return int(self.map_reduce(lambda chunk: len(chunk.table), operator.add))
 
-        return counts(Blind(**vars(self)), function, sizes)
+        blind = copy.copy(self.source)
+        blind.__class__ = Blind
+        return counts(replace(self, source=blind), function, sizes)
 
     patch.setattr(StreamedTable, "_counts", planted)
 

@@ -58,7 +58,7 @@ def groups_dealt_by_their_true_shares(patch):
         counts = np.bincount(cells, minlength=self.layout.n_cells).astype(float)
         if self.counts is not None:
             self.counts.release(counts, noise)
-        return on_simplex(counts).reshape(shape), 0
+        return on_simplex(counts).reshape(shape), np.zeros(shape[0], dtype=bool)
 
     patch.setattr(SyntheticRowsPlan, "_observed", observed)
 

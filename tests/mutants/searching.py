@@ -110,6 +110,7 @@ def search_charged_when_it_is_over(patch):
 
     def enter(self):
         self._open, self._charged, self._process, self._left = True, True, os.getpid(), allowance(self.event)
+        self._without_words.__enter__()
         return NoiseSource().guarded_by(self._guard, self._selecting)
 
     patch.setattr(Spending, "__enter__", enter)
