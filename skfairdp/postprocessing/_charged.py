@@ -20,7 +20,7 @@ from skfairdp._utils._sklearn import take_rows
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.postprocessing import _inputs as inputs
 from skfairdp.privacy import Account, NeighboringRelation, Protects, PublicReads, refuse_ledger_of_seed
-from skfairdp.schema import SchemaEncoder
+from skfairdp.schema import Schema, SchemaEncoder
 
 _MADE_UP = 20  # rows of each kind by which a model is tried before anything is spent
 
@@ -155,7 +155,7 @@ class ChargedForRows(PrivateEstimator):
             return 0.0
         last = inputs.last_part(model)  # a pipeline, or a schema, may make many features of a column
         schema, passes = getattr(last, "schema", None), getattr(getattr(last, "net", None), "max_epochs", None)
-        encoded = 0 if schema is None else len(SchemaEncoder(schema).get_feature_names_out())
+        encoded = len(SchemaEncoder(schema).get_feature_names_out()) if isinstance(schema, Schema) else 0
         width = max(data.X.shape[1], getattr(last, "n_features_in_", 0), encoded)
         return by_heart(width, data.n_units, passes or 0.0)
 

@@ -183,6 +183,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         constraints = self._constraints(data.domain, classes)
         key = public_generator(self.random_state).bytes(16)
         network = guessing_network(plan, data, self.random_state, _OWNER)
+        taught_by_heart = self._by_heart(model, data)
 
         with self._spend(plan, data.reads) as noise:
             scores, groups, y, coins, places = self._scored(model, X, data, key)
@@ -195,7 +196,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             given = coins[held] < answers[rules, bins_of(scores[held], edges)]
             seen = plan.look.release(answer_counts(constraints, groups[held], y[held], given), noise)
 
-        owed = owed_to_learning(smoothed, answers, self._by_heart(model, data))
+        owed = owed_to_learning(smoothed, answers, taught_by_heart)
         judgement = Judgement(constraints, seen, plan.look.sigma, apart=owed)
         judgement = judgement.of_one_class() if np.unique(answers).tolist() in ([0], [1]) else judgement
         set_judgement(self, judgement)
