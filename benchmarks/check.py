@@ -293,7 +293,8 @@ def frozen_fits(name: str, revision: str, *, told: bool = True) -> tuple[list[st
     if methods is None or then is None or now is None:
         return [], []
     old, new = json.loads(then)["fits"], json.loads(now)["fits"]
-    mine = [fit for fit in old if fit in new and fit.startswith(methods)]  # frozen then and now
+    kinds = tuple(f"{method}-" for method in methods)  # no FairDPSGDRegressor is a FairDPSGD
+    mine = [fit for fit in old if fit in new and f"{fit}-".startswith(kinds)]  # frozen then and now
     return mine, [fit for fit in mine if differs(old[fit], new[fit], told=told)]
 
 
