@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from sklearn.utils import gen_batches
 
 from skfairdp._docs import shared_docs
 from skfairdp._tables._backend import BackendPlan, GeneratorBackend, Layout, Model, Rows
@@ -192,12 +193,15 @@ class TreeModel(Model):
     def log_likelihood(self, codes: Codes) -> Floats:
         """Log density of rows in each cell, (n_rows, n_cells)."""
         n_cells = self.tables[0].shape[0]
-        total = np.zeros((len(codes), n_cells))
+        total, parts = np.zeros((len(codes), n_cells)), []
         for (column, parent), table in zip(self.order, self.tables, strict=True):
             place = codes[:, column].astype(np.int64)
             if parent is not None:
                 place += codes[:, parent].astype(np.int64) * table.shape[2]
-            total += np.log(np.maximum(table.reshape(n_cells, -1), _LEAST)).T[place]
+            parts.append((np.ascontiguousarray(np.log(np.maximum(table.reshape(n_cells, -1), _LEAST)).T), place))
+        for some in gen_batches(len(codes), 256):  # of many cells, whose sums a processor keeps at hand
+            for of_code, place in parts:
+                total[some] += of_code[place[some]]
         return total
 
 

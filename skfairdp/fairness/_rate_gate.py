@@ -337,7 +337,7 @@ def violation_bounds(
     alike = (places[widths[places] == width] for width in np.unique(widths))
     largest = -np.inf
     for some in itertools.chain.from_iterable(np.array_split(js, len(js) // _AT_ONCE + 1) for js in alike):
-        if is_many and (not len(some) or found[some[0]] < largest):
+        if is_many and (not len(some) or found[some[0]] <= largest):
             continue
         at = starts[some, None] + np.arange(widths[some[0]])
         terms, factors = (from_above[at].astype(int), group[at], rate[at]), value[at][..., None]
