@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp import _utils, fairness
 from skfairdp._docs import shared_docs
 from skfairdp._typing import Array, ArrayLike, Bools, Ints, MaybeArray, Objects, SubjectLike
-from skfairdp._utils._sklearn import HasMethods, Interval, StrOptions, answers_as_fitted, as_fitted
+from skfairdp._utils._sklearn import A_LEARNER, Interval, StrOptions, answers_as_fitted, as_fitted
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.postprocessing import _gated as gated, _inputs as inputs
 from skfairdp.privacy import held_by
@@ -230,7 +230,7 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
     __metadata_request__transform: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [HasMethods(["fit"]), None],
+        "estimator": [A_LEARNER, None],
         "gamma": [Interval(Real, 0, 1, closed="both"), None],
         "constraints": "no_validation",
         "min_count": [Interval(Integral, 0, None, closed="left")],
@@ -302,6 +302,9 @@ class IDP3(inputs.RoutesToEstimator, ClassifierMixin, _utils.NamedEstimator):
         elif self.estimator is not None:
             self.estimator_ = self.estimator
             check_is_fitted(self.estimator)
+            if not hasattr(self.estimator, "predict"):
+                name = type(self.estimator).__name__
+                raise ValueError(f"The 'estimator' of IDP3 must have 'predict', which it gates; {name} has none.")
         self.groups_, self._paid = domain, held_by(X_public)
         if self._amounts:
             self.limits_, self.reject_label_ = inputs.limits_of_amounts(self, given.X_public), float("nan")

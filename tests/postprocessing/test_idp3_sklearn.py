@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -101,3 +101,18 @@ def test_requests_can_be_set(rows, routing):
             **({"sample_weight": None} if method == "score" else {}),
         }
     assert IDP3().set_transform_request(sensitive_features="z").get_metadata_routing() is not None
+
+
+class OnlyScores(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), 2), 0.5)
+
+
+def test_an_estimator_that_only_scores_is_refused_before_it_is_asked_to_predict(rows):
+    X, y, groups = rows
+    with pytest.raises(ValueError, match="'estimator' of IDP3 must have 'predict'.* OnlyScores has none"):
+        IDP3(OnlyScores().fit(X, y)).fit(X, y, sensitive_features=groups)
