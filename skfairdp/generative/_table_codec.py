@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
@@ -20,6 +22,10 @@ from skfairdp.privacy import GaussianMechanism, NoiseSource, gdp_mu
 
 LEAST_BINS, MOST_BINS = 6, 24
 FEW_BINS = 10  # where labels follow sums: fewer blur numbers, more hold noise
+
+
+#: What may be a category, as in a schema.
+_CELLS = (str, Real, Decimal, np.bool_, date, pd.Interval)
 
 
 class TableCodec(BaseEstimator):
@@ -211,7 +217,13 @@ def _column(name: Any, declared: _tables.Declared, shown: Any, known: Any, n_bin
     if (declared.kind or _tables.kind_of(shown.dtype)) == "categories":
         listed, dtype = declared.values, declared.dtype
         if listed is None:
-            listed = [False, True] if getattr(shown.dtype, "kind", "O") == "b" else _distinct(shown, name, owner)
+            listed = [False, True] if getattr(shown.dtype, "kind", "O") == "b" else _distinct(shown)
+        odd = ["lists"] if listed is None else [type(one).__name__ for one in listed if not isinstance(one, _CELLS)]
+        if odd:
+            raise ValueError(
+                f"Column {name!r} of X of {owner} holds values that are neither numbers nor categories, such as "
+                f"{odd[0]}. Make texts of them, make columns of it, or leave it out."
+            )
         if dtype is None:
             dtype = None if shown is None else shown.dtype
             if declared.values is not None and not isinstance(dtype, pd.CategoricalDtype):
@@ -251,21 +263,14 @@ def _of_own_type(entries: pd.Series) -> pd.Series:
     return series
 
 
-def _distinct(series: pd.Series, name: Any, owner: str) -> list[Any]:
+def _distinct(series: pd.Series) -> list[Any] | None:
     if isinstance(series.dtype, pd.CategoricalDtype):
-        distinct: list[Any] | None = list(series.cat.categories)
-    else:
-        try:
-            values = pd.unique(series.dropna().astype(object)).tolist()
-            distinct = sorted(values, key=lambda value: (str(type(value)), value))
-        except TypeError:
-            distinct = None
-    if distinct is None or any(isinstance(value, tuple) for value in distinct):
-        raise ValueError(
-            f"Column {name!r} of X of {owner} holds values that are neither numbers nor categories, such as lists. "
-            "Leave it out, or make columns of it."
-        )
-    return distinct
+        return list(series.cat.categories)
+    try:
+        values = pd.unique(series.dropna().astype(object)).tolist()
+        return sorted(values, key=lambda value: (str(type(value)), value))
+    except TypeError:  # lists
+        return None
 
 
 def _as_array(column: Any) -> Array:

@@ -525,7 +525,7 @@ def _are_missing(values: Any) -> NDArray[np.bool_]:
 
 def _is_missing(cell: Any) -> bool:
     try:
-        cell = real_number(cell)
+        cell = plain_cell(cell)
         if cell is None or cell is pd.NA or cell is pd.NaT:
             return True
         if isinstance(cell, str):
@@ -556,7 +556,7 @@ def _number_of(cell: Any) -> float:
         if isinstance(cell, str):
             text = cell.strip().replace("\u2212", "-")  # the minus of printed tables, and spaces that do not break
             return float(text) if text.isascii() and "_" not in text else math.nan
-        cell = real_number(cell)
+        cell = plain_cell(cell)
         return float(cell) if isinstance(cell, _NUMBERS) else math.nan
     except Exception:
         return math.nan
@@ -619,7 +619,7 @@ def _as_days(values: Any, format: str | None = None) -> NDArray[np.float64]:
 
 def _day_of(cell: Any, format: str | None = None) -> float:
     try:
-        cell = real_number(cell)
+        cell = plain_cell(cell)
         if _is_number(cell) and format is not None:
             cell = f"{int(cell):0{len(_EPOCH.strftime(format))}d}" if float(cell).is_integer() else ""
         if _is_number(cell):
@@ -689,7 +689,7 @@ def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
 
     def place(cell: Any) -> float:
         try:
-            cell = real_number(cell)
+            cell = plain_cell(cell)
             return (of_floats if isinstance(cell, float | np.floating) else places).get(cell, math.nan)
         except Exception:  # it cannot be hashed, or compared
             return math.nan
@@ -715,12 +715,14 @@ def cells_of(values: Any) -> "pd.Series[Any]":
     if cells.dtype == np.longdouble:
         with np.errstate(over="ignore"):
             return cells.astype(np.float64)
-    return pd.Series([real_number(cell) for cell in cells], dtype=object) if cells.dtype.kind == "c" else cells
+    return pd.Series([plain_cell(cell) for cell in cells], dtype=object) if cells.dtype.kind == "c" else cells
 
 
-def real_number(cell: Any) -> Any:
-    """The number itself where a complex one lies on the real line, or is none at all, and the float next to a decimal
-    one, as a column of such has it; any other cell as it is."""
+def plain_cell(cell: Any) -> Any:
+    """The number itself where a complex one lies on the real line, or is none at all, the float next to a decimal one,
+    as a column of such has it, and the text of an interval that pandas has cut; any other cell as it is."""
+    if isinstance(cell, pd.Interval):
+        return str(cell)
     if isinstance(cell, Decimal):
         return math.nan if cell.is_nan() else float(cell)
     if not isinstance(cell, complex | np.complexfloating):

@@ -252,7 +252,7 @@ def described(series: "pd.Series[Any]", name: str, role: bool, max_categories: i
         known = numbers[~np.isnan(numbers)]
         if len(known) and known.min() < known.max():
             return _number(known, name, missing=len(known) < len(numbers))
-    cells = [_columns.real_number(cell) for cell in _distinct(series)]
+    cells = [_columns.plain_cell(cell) for cell in _distinct(series)]
     known = pd.Series([cell for cell in cells if isinstance(cell, str) or not _columns._is_missing(cell)], dtype=object)
     missing = len(known) < len(cells) and not role
     if not len(known):

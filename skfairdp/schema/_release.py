@@ -470,7 +470,7 @@ def _kind_of_text(cell: str) -> int:
 def _kind_of_object(cell: Any) -> int:
     """-1 where it is a number, or nothing."""
     try:
-        cell = _columns.real_number(cell)
+        cell = _columns.plain_cell(cell)
         if isinstance(cell, bool | np.bool_):
             return _BOOLEAN
         if isinstance(cell, np.datetime64 | np.timedelta64):  # as in a column of them
@@ -489,7 +489,7 @@ def _plain_values(column: "pd.Series[Any]") -> list[Any]:
 
 def _plain(cell: Any) -> Any:
     try:
-        cell = _columns.real_number(cell)
+        cell = _columns.plain_cell(cell)
         if isinstance(cell, str):
             return str.__str__(cell)  # a text of a class of its own may be equal to all others
         if isinstance(cell, bool | np.bool_):

@@ -305,8 +305,7 @@ def test_columns_of_unusual_types_are_sampled_and_learned_from(kind):
 @pytest.mark.parametrize(
     ("of_column", "said"),
     [
-        (lambda a: pd.period_range("2000", periods=len(a), freq="D"), r"Column 'a' has cells that are .*\(Period\)"),
-        (lambda a: pd.cut(a, 4), r"Column 'a' has cells that are .*\(Interval\)"),
+        (lambda a: pd.period_range("2000", periods=len(a), freq="D"), r"Column 'a' .* categories, such as Period"),
         (lambda a: pd.Categorical([("x", 1), ("y", 2)] * (len(a) // 2)), "neither numbers nor categories"),
     ],
 )

@@ -348,3 +348,30 @@ def test_far_too_wide_bounds_of_a_number_do_not_hide_it_from_a_linear_learner(st
     assert {name: one for name, one in read.columns.items() if name != "pay"} == {
         name: one for name, one in schema.columns.items() if name != "pay"
     }
+
+
+@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning")
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.UtilityWarning")
+def test_bands_that_pandas_has_cut_are_categories(declared):
+    """Found: refused when they reached the learner, with the budget spent."""
+    rng = np.random.default_rng(0)
+    age, groups = rng.integers(18, 80, 600), rng.integers(0, 2, 600)
+    X, y = pd.DataFrame({"band": pd.cut(age, [0, 30, 50, 100])}), (age > 50).astype(int)
+    given = {"categories": {"band": X["band"].cat.categories.tolist()}} if declared else {}
+    model = SyntheticDataClassifier(epsilon=8, classes=[0, 1], groups=[0, 1], random_state=0, **given)
+    assert model.fit(X, y, sensitive_features=groups).score(X, y) > 0.95
+
+
+@pytest.mark.parametrize("cells", [pd.period_range("2020-01", periods=3, freq="M"), [b"a", b"b", b"c"]])
+@pytest.mark.parametrize("declared", [False, True])
+def test_categories_that_no_schema_knows_are_refused_before_anything_is_spent(cells, declared):
+    X, ledger = (
+        pd.DataFrame({"c": pd.Categorical.from_codes([0, 1, 2] * 50, categories=cells)}),
+        PrivacyLedger(epsilon=5),
+    )
+    given = {"categories": {"c": list(cells)}} if declared else {}
+    model = SyntheticDataClassifier(classes=[0, 1], groups=[0, 1], ledger=ledger, **given)
+    with pytest.raises(ValueError, match=r"Column 'c' .* neither numbers nor categories, such as (Period|bytes)"):
+        model.fit(X, [0, 1] * 75, sensitive_features=[0, 1] * 75)
+    assert not ledger.entries

@@ -115,7 +115,7 @@ def truths_that_occur(patch):
 @mutant
 def one_complex_number_is_that_of_a_column(patch):
     """One complex number makes all others of its column complex: each would be no number any more, with a warning."""
-    patch.setattr(_columns, "real_number", lambda cell: cell)
+    patch.setattr(_columns, "plain_cell", lambda cell: cell)
 
 
 @mutant

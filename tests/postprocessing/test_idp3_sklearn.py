@@ -114,5 +114,5 @@ class OnlyScores(ClassifierMixin, BaseEstimator):
 
 def test_an_estimator_that_only_scores_is_refused_before_it_is_asked_to_predict(rows):
     X, y, groups = rows
-    with pytest.raises(ValueError, match="'estimator' of IDP3 must have 'predict'.* OnlyScores has none"):
+    with pytest.raises(ValueError, match=r"'estimator' of IDP3 must have 'predict'.* OnlyScores has none"):
         IDP3(OnlyScores().fit(X, y)).fit(X, y, sensitive_features=groups)
