@@ -218,7 +218,7 @@ def _column(name: Any, declared: _tables.Declared, shown: Any, known: Any, n_bin
         listed, dtype = declared.values, declared.dtype
         if listed is None:
             listed = [False, True] if getattr(shown.dtype, "kind", "O") == "b" else _distinct(shown)
-        odd = ["lists"] if listed is None else [type(one).__name__ for one in listed if not isinstance(one, _CELLS)]
+        odd = [type(one).__name__ for one in listed if not isinstance(one, _CELLS)]
         if odd:
             raise ValueError(
                 f"Column {name!r} of X of {owner} holds values that are neither numbers nor categories, such as "
@@ -263,14 +263,14 @@ def _of_own_type(entries: pd.Series) -> pd.Series:
     return series
 
 
-def _distinct(series: pd.Series) -> list[Any] | None:
+def _distinct(series: pd.Series) -> list[Any]:
     if isinstance(series.dtype, pd.CategoricalDtype):
         return list(series.cat.categories)
     try:
         values = pd.unique(series.dropna().astype(object)).tolist()
         return sorted(values, key=lambda value: (str(type(value)), value))
-    except TypeError:  # lists
-        return None
+    except TypeError:  # of lists, which are no categories
+        return [[]]
 
 
 def _as_array(column: Any) -> Array:
