@@ -399,7 +399,7 @@ def _ledger_story(ledger: Any) -> dict[str, Any]:
     if not ledger.continues(ledger.head):
         raise LedgerError(
             "The ledger cannot be read, so what else is on it is unknown, and no statement can include it. "
-            "Restore its file, or make the statement without: statement(ledger=None)."
+            "Restore its file, or state the fit without it: model.privacy_.statement()."
         )
     entries = ledger.entries
     totals = []

@@ -528,18 +528,24 @@ def _event(described: Any) -> Any:
 # ---- ledgers ---------------------------------------------------------------------------------------------------------
 def _on_ledger(ledger: Mapping[str, Any], parts: Any) -> Check:
     """The ledger knows of this fit: what was added up and charged to it, or at least one of them, are its entries. A
-    search charges several times in a row under its own name."""
+    search charges several times in a row under its own name. What is not on it is named: nobody can tell whether it is
+    a fit of that name that is on it, and said to be another."""
     entries = [(_of_whom(entry), entry["label"], _event(entry["event"])) for entry in ledger["entries"]]
-    found = absent = 0
+    found, absent, apart = 0, 0, []
     for part, event in parts:
         if not isinstance(part["on_ledger"], bool):
             raise ValueError("'on_ledger' of a part must be true or false")
         charged = _entries_of(part, flatten(event), entries)
         found += bool(charged)
         absent += part["on_ledger"] and not charged
+        apart += [(_of_whom(part), part["label"])] * (not charged and not part["on_ledger"])
         entries = [entry for place, entry in enumerate(entries) if place not in charged]
+    other = {entry[:2] for entry in entries} & {*apart}
     said = f"{found} of its entries" + (f", {absent} not" if absent else "")
-    return Check("ledger: this fit is on it", f"yes{_named(ledger)}", said, found > 0 and not absent)
+    said += f"; not on it: {', '.join(repr(label[:40]) for _, label in apart)}" if apart else ""
+    said += ", of which it has other fits that this statement does not count" if other else ""
+    claim = "in part" if apart else "yes"
+    return Check("ledger: this fit is on it", f"{claim}{_named(ledger)}", said, found > 0 and not absent)
 
 
 def _check_id(ledger: Mapping[str, Any]) -> None:
@@ -683,7 +689,9 @@ def _of_this_file(document: Mapping[str, Any], path: Path) -> Check:
     same = all(story.get(name) == budget[name] for name in ("epsilon", "delta"))
     if not same or begun[: len(story["entries"])] != story["entries"]:
         wrong = wrong or "other entries in the file"
-    return Check("ledger: that of the file", f"the ledger{_named(story)}", wrong or "the same", not wrong)
+    more = len(entries) - len(story["entries"])
+    since = f"the same, and {more} later {'fit' if more == 1 else 'fits'}" if more else "the same"
+    return Check("ledger: that of the file", f"the ledger{_named(story)}", wrong or since, not wrong)
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -216,6 +216,21 @@ def test_each_part_that_was_charged_is_on_the_ledger(entry, tmp_path):
     assert refuted(tmp_path, said) == ["ledger: this fit is on it"]
 
 
+def test_a_part_that_is_not_on_the_ledger_is_named_beside_those_that_are(tmp_path):
+    """Found: a fit said to be on no ledger, at less than it cost, beside a schema that was: "this fit is on it: yes"."""
+    ledger, parts = PrivacyLedger(epsilon=10.0), []
+    for label, event in (("a schema", GAUSSIAN), ("a fit", repeat(GAUSSIAN, 2))):
+        ledger.charge(event, label=label, **RECORD)
+        parts.append(PrivacySpent.of(event, 1e-5, **RECORD, label=label, on_record=ledger.head))
+    cheaper = PrivacySpent.of(dp.GaussianDpEvent(150.0), 1e-5, **RECORD, label="a fit")
+    file = tmp_path / "s.json"
+    for other, known in ((cheaper, ", of which it has other fits that this statement does not count"), (parts[1], "")):
+        file.write_text(json.dumps(composed(other, parts[0]).statement(subject="a fit", ledger=ledger).to_dict()))
+        (check,) = (one for one in verify_file(file) if one.figure == "ledger: this fit is on it")
+        said = f"1 of its entries; not on it: 'a fit'{known}" if known else "2 of its entries"
+        assert check.recomputed == said and check.claimed.startswith("in part, on" if known else "yes, on")
+
+
 def _for_an_attribute(said):
     said["ledger"]["entries"][0].update(ATTRIBUTE)
     said["ledger"]["totals"][0].update(ATTRIBUTE)
@@ -476,6 +491,7 @@ def test_a_statement_is_of_the_ledger_that_its_id_names(tmp_path, capsys):
         assert [check.figure for check in verify_file(file, ledger=of) if not check.holds] == (
             [] if holds else ["ledger: that of the file"]
         )
+        assert not holds or verify_file(file, ledger=of)[-1].recomputed == "the same, and 1 later fit"
         assert cli.main(["verify", str(file), "--ledger", str(of)]) == (0 if holds else 1)
     capsys.readouterr()
     file.write_text(json.dumps(digested(unnamed)), "utf-8")
