@@ -209,10 +209,37 @@ def steps_fitted_on_private_rows(pipeline: Pipeline) -> list[str]:
     ]
 
 
+#: What meta-estimators of scikit-learn learn from labels beside what they are around.
+_LEARNED_BESIDE = {
+    "TransformedTargetRegressor": "its transformer",
+    "CalibratedClassifierCV": "its calibration",
+    "TunedThresholdClassifierCV": "its threshold",
+    "_BaseStacking": "its final estimator",
+}
+
+
+def _learned_beside(caller: Any) -> list[str]:
+    """What a meta-estimator of scikit-learn fits to private rows beside a private estimator."""
+    kinds = [kind.__name__ for kind in type(caller).__mro__]
+    found = [what for kind, what in _LEARNED_BESIDE.items() if kind in kinds]
+    if found == ["its transformer"] and (caller.transformer is None or not get_tags(caller.transformer).requires_fit):
+        found = []
+    members = caller.estimators if "_BaseHeterogeneousEnsemble" in kinds else []
+    lasts = ((name, one.steps[-1][1] if isinstance(one, Pipeline) else one) for name, one in members)
+    return [*found, *(repr(name) for name, last in lasts if not isinstance(last, SpendsPrivacy | str))]
+
+
 def _warn_of_caller(owner: str, frame: Any) -> None:
     """Name what calls a fit and reads private rows besides, as far as a frame of the stack of calls shows it. What is
     told is public: the kind of the caller, and how it was set up. Other processes do not see who asked for a fit."""
     caller = frame.f_locals.get("self")
+    if beside := _learned_beside(caller):
+        warn_caller(
+            f"The {type(caller).__name__} around {owner} fits {', '.join(beside)} to private rows as well, and the "
+            f"epsilon of {owner} does not cover what this reveals. Leave it out, or fit it to public rows: around "
+            f"FrozenEstimator of the fitted {owner}.",
+            PrivacyLeakWarning,
+        )
     steps = steps_fitted_on_private_rows(caller) if isinstance(caller, Pipeline) else []
     if steps:
         warn_caller(

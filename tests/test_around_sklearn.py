@@ -11,14 +11,20 @@ import pytest
 from fairlearn.metrics import MetricFrame, plot_model_comparison, plot_roc_curve_by_group, selection_rate
 from fairlearn.postprocessing import ThresholdOptimizer
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.decomposition import NMF
+from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
+from sklearn.model_selection import KFold, TunedThresholdClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler, scale
 
 import skfairdp
-from skfairdp import FairDPSGDClassifier, PublicPreprocessor
+from skfairdp import FairDPSGDClassifier, FairDPSGDRegressor, PublicPreprocessor
+from skfairdp.gradient import mlp
 from skfairdp.metrics import demographic_disparity
 from skfairdp.schema import Category, Number, Schema, SchemaEncoder
 from tests._tools.catalogue import OF_EACH_KIND, make_rows, what_spent
@@ -51,6 +57,32 @@ def public_transformers():
     rooms = [importlib.import_module(f"skfairdp.{room}") for room in skfairdp._ROOMS]
     kinds = {getattr(room, name) for room in rooms for name in room.__all__}
     return {kind for kind in kinds if inspect.isclass(kind) and issubclass(kind, TransformerMixin)}
+
+
+def besides():
+    cv, inner = KFold(2), FairDPSGDClassifier(classes=[0, 1], lam=0.0, net=mlp((2,), max_epochs=1))
+    amounts = FairDPSGDRegressor(bounds=(-4, 4), net=mlp((2,), max_epochs=1))
+    pipeline = make_pipeline(FunctionTransformer(np.abs), inner)
+    return [
+        (TransformedTargetRegressor(amounts, transformer=StandardScaler()), "its transformer"),
+        (TransformedTargetRegressor(amounts, func=np.negative, inverse_func=np.negative), None),
+        (CalibratedClassifierCV(inner, cv=cv), "its calibration"),
+        (TunedThresholdClassifierCV(inner, cv=cv), "its threshold"),
+        (StackingClassifier([("ours", inner)], inner, cv=cv), "its final estimator"),
+        (VotingClassifier([("ours", inner), ("theirs", LogisticRegression())]), "'theirs'"),
+        (VotingClassifier([("ours", inner), ("more", pipeline), ("none", "drop")]), None),
+    ]
+
+
+@pytest.mark.parametrize(("around", "named"), besides())
+def test_what_learns_from_private_labels_around_an_estimator_is_named(around, named):
+    X, y = (rng := np.random.default_rng(0)).normal(size=(80, 2)), rng.integers(0, 2, 80)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        around.fit(X, y)
+    said = {str(one.message) for one in caught if "private rows as well" in str(one.message)}
+    assert len(said) == (named is not None)
+    assert named is None or f"fits {named} to private rows as well" in said.pop()
 
 
 @pytest.mark.parametrize(

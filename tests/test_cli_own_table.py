@@ -370,6 +370,10 @@ def test_parquet_is_read_like_csv(tmp_path):
     pytest.importorskip("pyarrow")
     people(50).to_parquet(tmp_path / "people.parquet")
     assert list(read_table(str(tmp_path / "people.parquet"), types=False)) == list(people(50))
+    people(50).set_index("age").to_parquet(tmp_path / "people.parquet")  # found: it was lost without a word
+    assert list(read_table(str(tmp_path / "people.parquet"), types=False)) == ["age", *people(50).drop(columns="age")]
+    people(50)[10:].to_parquet(tmp_path / "people.parquet")  # places of rows are no column
+    assert list(read_table(str(tmp_path / "people.parquet"), types=False)) == list(people(50))
     with gzip.open(tmp_path / "people.csv.gz", "wt") as file:
         people(50).to_csv(file, index=False)
     assert read_table(str(tmp_path / "people.csv.gz"), types=False).dtypes.eq(object).sum() in (0, 5)
@@ -423,6 +427,7 @@ def broken(folder):
     (folder / "empty.csv").write_text("")
     (folder / "ragged.csv").write_text("a,b\n1,2\n1,2,3\n")
     (folder / "shifted.csv").write_text("age,sex,income\n30,f,yes,\n41,m,no,\n")
+    (folder / "short.csv").write_text('age,sex,income\n30,"f\nm",\n\n41,no\n42\n')
     (folder / "doubled.csv").write_text("age,income,sex, income \n30,1,f,1\n")
     (folder / "nameless.csv").write_text("30,1,f,1\n31,0,m,0\n")
     (folder / "binary.csv").write_bytes(b"\xff\xfe\x00\x01")
@@ -450,6 +455,10 @@ def broken(folder):
         (["empty.csv", *ROLES], "cannot read empty.csv: No columns"),
         (["ragged.csv", *ROLES], "cannot read ragged.csv: "),
         (["shifted.csv", *ROLES], "cannot read shifted.csv: its rows have more cells than its first line has names"),
+        (
+            ["short.csv", *ROLES],
+            "cannot read short.csv: 2 of its rows have fewer cells than its first line has names, the first in line 5",
+        ),
         (["binary.csv", *ROLES], "cannot read binary.csv: "),
         (
             ["semicolons.csv", *ROLES],

@@ -1,8 +1,12 @@
 """Files that commands read and write: tables, schemas, and a folder with the results."""
 
+import bz2
 import contextlib
+import csv
+import gzip
 import itertools
 import json
+import lzma
 import math
 import os
 import sys
@@ -40,6 +44,7 @@ def read_table(name: str, *, types: bool, listed: Mapping[str, Collection[Any]] 
         if parts[-1] in (".parquet", ".pq"):
             path.stat()  # says what is wrong, as its reader does not
             table = pd.read_parquet(path, dtype_backend="pyarrow")  # of types that each cell fits
+            table = table.reset_index([level for level in table.index.names if level is not None])
             table.columns = pd.Index([*map(str, table.columns)])  # those of several levels are tuples
             return _with_rows(table, name)
         _check_width(path, name)
@@ -48,6 +53,7 @@ def read_table(name: str, *, types: bool, listed: Mapping[str, Collection[Any]] 
         _check_separator(first, name)
         table = pd.read_csv(path, **given, **({} if types else {"dtype": str}))
         as_texts = partial(pd.read_csv, path, dtype=str, keep_default_na=False, **given)
+        _check_lengths(path, name, given, table.shape[1])
         _keep_words(table, listed or {}, lambda at: as_texts(usecols=at))
     except UsageError:
         raise
@@ -117,6 +123,21 @@ def _check_separator(first: "pd.DataFrame", name: str) -> None:
         raise UsageError(
             f"cannot read {name}: its cells are separated by {other!r}. Write it with commas, and its numbers as they "
             f"are; in Python: pandas.read_csv({name!r}, sep={other!r}, dtype=str).to_csv('commas.csv', index=False)"
+        )
+
+
+def _check_lengths(path: Path, name: str, given: Mapping[str, Any], width: int) -> None:
+    """Refuse rows with fewer cells than columns: pandas moves all that follow a cell left out, and adds blank ones."""
+    opened = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(path.suffix, open)
+    if path.suffix in (".zip", ".zst", ".tar"):
+        return
+    with opened(path, "rt", encoding="utf-8", newline="") as file:  # type: ignore[operator]
+        rows = csv.reader(file, delimiter=given["sep"], skipinitialspace=True)
+        short = [rows.line_num for row in rows if len(row) < width and any(row)]
+    if short:
+        raise UsageError(
+            f"cannot read {name}: {len(short):,} of its rows have fewer cells than its first line has names, the first "
+            f"in line {short[0]:,}. Give each cell its place, with nothing between separators where nothing is known"
         )
 
 

@@ -249,7 +249,7 @@ class LedgerFile:
     @classmethod
     def named(cls, path: str | os.PathLike[str]) -> "LedgerFile":
         """The file that a user's path leads to."""
-        return cls(Path(os.path.realpath(path)))
+        return cls(Path(os.path.realpath(os.path.expanduser(path))))
 
     # ------------------------------------------------------------------ lock
 

@@ -217,7 +217,7 @@ def test_each_part_that_was_charged_is_on_the_ledger(entry, tmp_path):
 
 
 def test_a_part_that_is_not_on_the_ledger_is_named_beside_those_that_are(tmp_path):
-    """Found: a fit said to be on no ledger, at less than it cost, beside a schema that was: "this fit is on it: yes"."""
+    """Found: a fit said to be on no ledger, at less than it cost, beside a schema that was: "yes"."""
     ledger, parts = PrivacyLedger(epsilon=10.0), []
     for label, event in (("a schema", GAUSSIAN), ("a fit", repeat(GAUSSIAN, 2))):
         ledger.charge(event, label=label, **RECORD)
