@@ -1,6 +1,7 @@
 """Raw tables, read by a schema: as numbers (SchemaEncoder), as the rows, labels and groups of a fit, and kept."""
 
 import contextlib
+import itertools
 import math
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -314,24 +315,29 @@ class RawTable:
             )
 
     def warn_of_unread(self) -> None:
-        """Tell of columns of rows to predict in which no cell is a value; of private rows nothing of it may be told."""
-        numbers = {name: self.numbers[name] for name in self.schema.features}
-        constant = [name for name, own in numbers.items() if (own == own[:1]).all() or np.isnan(own).all()]
-        cells = as_dataframe(self.table, constant)
-        unread = [name for name, own in cells.items() if self._is_unread(name, own)][:5]
+        """Tell of cells of rows to predict that are no value; of private rows nothing of it may be told."""
+        unread = {name: n for name in self.schema.features if (n := self._unread(name, self.numbers[name]))}
         if unread:
+            shown = ", ".join(f"{n:,} of {name!r}" for name, n in itertools.islice(unread.items(), 5))
             warn_caller(
-                f"{self.owner} got rows in which no cell of {unread} can be read by its schema: all count as "
+                f"{self.owner} got {self.n_rows:,} rows with cells that its schema cannot read, {shown}: they count as "
                 "missing or, where none may be missing, as the middle of the bounds. Compare how they are written, "
                 "with schema.misfits_by_kind(X).",
                 UtilityWarning,
             )
 
-    def _is_unread(self, name: Any, cells: Any) -> bool:
+    def _unread(self, name: Any, numbers: Any) -> int:
+        """How many cells cannot be read; of a list of values, where none is one of these, those that are not listed."""
         column = self.schema.columns[name]
-        found, meant = column.misfits(cells), getattr(column, "others", None) is not None or self.n_rows == 1
-        wrong = found["unreadable"] | (found["beyond"] & (isinstance(column, Category) and not meant))
-        return bool(wrong.any() and (wrong | found["missing"]).all())
+        as_nothing = np.flatnonzero(np.isnan(numbers) | (numbers == column.read([None])[0]))
+        if not len(as_nothing):
+            return 0
+        found = column.misfits(as_dataframe(self.table, [name])[name].iloc[as_nothing])
+        wrong = found["unreadable"] | (found["missing"] & (not column.missing))
+        if isinstance(column, Category):
+            alone = getattr(column, "others", None) is not None or self.n_rows == 1 or found["missing"].all()
+            wrong = found["beyond"] & (not alone and len(as_nothing) == self.n_rows)
+        return int(wrong.sum())
 
     # ------------------------------------------------------------------ label
 

@@ -129,16 +129,19 @@ def test_predictions_ignore_the_label_and_the_groups(name):
 
 @pytest.mark.few(4)
 @every_classifier
-def test_columns_in_which_no_row_to_predict_can_be_read_are_told(name):
-    model, last = as_it_is(name), np.arange(len(TEST)) == len(TEST) - 1
+def test_cells_of_rows_to_predict_that_cannot_be_read_are_told(name):
+    """Found: of a column in which one cell was read no word was said of the others."""
+    model, n, last = as_it_is(name), len(TEST), np.arange(len(TEST)) == len(TEST) - 1
     foreign = TEST.assign(
-        age="old", job=7, wage=[None] * (len(TEST) - 1) + ["$5"], hired=TEST["hired"].where(last, "no day"),
-        citizen=None,
+        age="old", job=7, wage=[None] * (n - 1) + ["$5"], hired=TEST["hired"].where(last, "no day"), citizen=None,
     )  # fmt: skip
-    with pytest.warns(UtilityWarning, match=r"no cell of \['age', 'job', 'wage'\] can be read"):
+    said = rf"cannot read, {n} of 'age', {n} of 'job', 1 of 'wage', {n - 1} of 'hired':"
+    with pytest.warns(UtilityWarning, match=said):
         model.predict(foreign)
-    with pytest.warns(UtilityWarning, match=r"no cell of \['age'\] can be read"):  # one row may have a job of its own
+    with pytest.warns(UtilityWarning, match=r"cannot read, 1 of 'age':"):  # one row may have a job of its own
         model.predict(foreign[-1:].assign(wage=5.0))
+    with pytest.warns(UtilityWarning, match=r"cannot read, 2 of 'age':"):  # where none may be missing
+        model.predict(TEST.assign(age=TEST["age"].where(np.arange(n) > 1)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.predict(TEST.assign(age=200, job=None, wage=-1, hired="NA"))  # as it may be
