@@ -402,11 +402,12 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         predicted = self._predicted(X, sensitive_features)
         labels = read_labels(self, y, len(predicted), X)
         has_schema = getattr(self, "schema", None) is not None  # labels that it does not list are None
-        if len(labels) and not (labels != np.array(None) if has_schema else np.isin(labels, self.classes_)).any():
+        known = labels != np.array(None) if has_schema else np.isin(labels, self.classes_)
+        if not np.all(known):
             more = "; schema.misfits(table) counts such cells" if has_schema else f" with {self.classes_.tolist()}"
             warn_caller(
-                f"None of the labels that score was given is a class of {owner}, so each counts as an error. Compare "
-                f"their spelling{more}."
+                f"{np.sum(~known):,} of the {len(labels):,} labels that score was given are no class of {owner}, so each "
+                f"counts as an error. Leave out rows without a label, and compare the spelling of others{more}."
             )
         if has_schema:
             labels, predicted = labels == predicted.astype(object), np.ones(len(predicted), dtype=bool)

@@ -83,13 +83,11 @@ class Judgement:
     ) -> "Judgement":
         """By answers of models that four fifths of the rows teach, each to the other fifth, or those that all teach:
         either is as good a guess. Of one and the average of five a difference has the variance (1 + 1/5)τ², with 2τ²
-        the number of rows answered otherwise; what goes to one answer comes from another, and both add up. A model that
-        is made to hold a bound on its rows is beyond it elsewhere on the side that is chance on these: each of two
-        opposite inequalities may be missed in half as many of the fits, all in no more than usual."""
+        the number of rows answered otherwise; what goes to one answer comes from another, and both add up."""
         found, moved = cls.by_rows(constraints, groups, truth, answers), answers != own
         truth = np.zeros(len(groups), dtype=np.int64) if truth is None else truth
         turned = sum(constraints.tally(groups[moved], truth[moved], each[moved]) for each in (answers, own))
-        return replace(found, level=1 - (1 - LEVEL) / 2, together=LEVEL, unsure=np.sqrt(2 * 0.6 * turned))
+        return replace(found.held_on_its_rows(), unsure=np.sqrt(2 * 0.6 * turned))
 
     @classmethod
     def by_weights(
@@ -107,6 +105,11 @@ class Judgement:
 
         variance = np.maximum(table(weights**2 - weights), 0.0) + noise**2
         return cls(constraints, table(weights), np.sqrt(2 * variance))
+
+    def held_on_its_rows(self) -> "Judgement":
+        """A model that is made to hold a bound on these rows is beyond it elsewhere on the side that is chance on them:
+        each of two opposite inequalities may be missed in half as many of the fits, all in no more than usual."""
+        return replace(self, level=1 - (1 - LEVEL) / 2, together=LEVEL)
 
     def moved(self, constraints: fairness.RateConstraints, flows: Floats) -> "Judgement":
         """Of another model than was looked at, by sampled rows counted by group, true class, and answer of either. As
@@ -244,6 +247,15 @@ class Judgement:
         each = np.minimum(share * rows.sum() / self.counts.shape[2] / rows, 1.0)
         return replace(self, optimism=each, apart=min(_OF_GROUPS * share, 1.0))
 
+    def after_by_heart(self, in_all: float, most: float = 1.0) -> "Judgement":
+        """With so much of all rows right for having been seen. Where there are errors, since little decides there."""
+        optimism, rows = None, np.maximum(self.counts.sum(axis=2), 1.0)
+        if self.counts.shape[1] > 1:
+            right = self.counts.diagonal(axis1=1, axis2=2)
+            wrong = np.clip((rows - right + self.noise) / rows, 0.0, 1.0)
+            optimism = np.minimum(in_all * wrong / np.average(wrong, weights=rows), min(1.0, most))
+        return replace(self, optimism=optimism, apart=min(_OF_GROUPS * in_all, 1.0, most))
+
     def _hidden(self, constraints: fairness.RateConstraints) -> Floats:
         """By how much more each inequality may be broken on other rows: as if one of its rates had all of that."""
         found, (line, group, rate, value) = np.zeros(constraints.n_inequalities), constraints.terms
@@ -324,17 +336,10 @@ class Judge:
         """Release a table of hard answers, and judge by it: with 95 % what is said of all models looked at is right."""
         level = 1 - (1 - LEVEL) / self.looks
         found = Judgement(self.constraints, self.table.release(counts, noise), self.table.sigma, level)
-        return self._after_learning(found) if self.n_features else found
-
-    def _after_learning(self, seen: Judgement) -> Judgement:
-        """Where there are errors, since little decides there. ε bounds what a row does for the answer to itself."""
-        in_all, most = by_heart(self.n_features, self.n_rows, self.passes), math.tanh(self.epsilon / 2) + self.delta
-        optimism, rows = None, np.maximum(seen.counts.sum(axis=2), 1.0)
-        if self.shape[1] > 1:
-            right = seen.counts.diagonal(axis1=1, axis2=2)
-            wrong = np.clip((rows - right + self.table.sigma) / rows, 0.0, 1.0)
-            optimism = np.minimum(in_all * wrong / np.average(wrong, weights=rows), min(1.0, most))
-        return replace(seen, optimism=optimism, apart=min(_OF_GROUPS * in_all, 1.0, most))
+        if not self.n_features:
+            return found
+        most = math.tanh(self.epsilon / 2) + self.delta  # ε bounds what a row does for the answer to itself
+        return found.after_by_heart(by_heart(self.n_features, self.n_rows, self.passes), most)
 
 
 def set_judgement(estimator: Any, judgement: "Judgement | None", *, in_doubt: bool = False) -> None:

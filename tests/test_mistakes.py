@@ -729,16 +729,27 @@ def test_a_mistake_is_named_refused_and_costs_nothing(made):
 
 def test_labels_that_are_spelled_otherwise_are_told_where_they_are_scored():
     model = by_schema()
-    with pytest.warns(UserWarning, match=r"None of the labels.*schema.misfits"):
+    with pytest.warns(UserWarning, match=rf"{len(TABLE)} of the {len(TABLE)} labels.*schema.misfits"):
         assert model.score(TABLE.assign(label="Yes")) == 0.0
     X, y = np.arange(40.0).reshape(-1, 1), np.repeat(["no", "yes"], 20)
     without = PATEClassifier(classes=["no", "yes"], epsilon=8.0, n_teachers=2, random_state=0)
     without.fit(X, y, X_public=X[::3] + 0.5)
-    with pytest.warns(UserWarning, match=r"None of the labels.*spelling with \['no', 'yes'\]"):
+    with pytest.warns(UserWarning, match=r"40 of the 40 labels.*spelling of others with \['no', 'yes'\]"):
         assert without.score(X, np.char.upper(y)) == 0.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert 0.0 < model.score(TABLE.assign(label=[*TABLE["label"][:-1], "Yes"])) <= 1.0
+    with pytest.warns(UserWarning, match=rf"2 of the {len(TABLE)} labels .* Leave out rows without a label"):
+        assert 0.0 < model.score(TABLE.assign(label=[*TABLE["label"][:-2], "Yes", None])) <= 1.0
+
+
+@pytest.mark.parametrize("kind", [FairDPSGDClassifier, PFLDClassifier, RandomizedResponseClassifier])
+def test_a_label_that_is_left_among_the_features_is_told(kind):
+    X, y = frame(R.X).assign(label=R.y), pd.Series(R.y, name="label")
+    for table, labels in ((X, y), (X.to_numpy(), y.to_numpy()), (X.drop(columns="label"), y)):
+        table = np.column_stack([table, labels]) if isinstance(table, np.ndarray) else table
+        labels = table[:, -1] if isinstance(table, np.ndarray) else labels
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            kind(classes=[0, 1], groups=[0, 1], random_state=0).fit(table, labels, sensitive_features=R.groups)
+        assert any("holds the label y as a feature" in str(one.message) for one in caught) == (table.shape[1] > 4)
 
 
 def test_thirty_mistakes_are_listed_once_each():

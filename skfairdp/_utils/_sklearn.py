@@ -18,8 +18,9 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_features as n_columns
 
 # As a module: a class of somebody else's script goes to other processes with all that its wrapped methods name.
-from skfairdp._utils import _messages, _numeric  # as modules: a lock goes to no other process with a class
+from skfairdp._utils import _containers, _messages, _numeric  # as modules: a lock goes to no other process with a class
 from skfairdp._utils._plain_state import PlainState
+from skfairdp.exceptions import UtilityWarning
 
 __all__ = ["HasMethods", "Interval", "StrOptions", "n_columns", "take_rows"]
 
@@ -147,7 +148,7 @@ def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fit)
     def checked(self: Any, *args: Any, **named: Any) -> Any:
         try:
-            signature.bind(self, *args, **named)
+            given = signature.bind(self, *args, **named).arguments
         except TypeError as error:
             owner, unknown = type(self).__name__, [name for name in named if name not in signature.parameters]
             says = f"{owner}.fit takes {' and '.join(unnamed)}" + (f" and, by name, {others}" if others else "")
@@ -164,6 +165,12 @@ def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
             else:
                 says += f": {error}"
             raise TypeError(f"{says}.") from None
+        if getattr(self, "schema", None) is None and _containers.holds(given.get("X"), given.get("y")):
+            _messages.warn_caller(
+                f"X of {type(self).__name__} holds the label y as a feature: what is learned is to read it. Drop that "
+                "column from X.",
+                UtilityWarning,
+            )
         return fitted(self, *args, **named)
 
     return checked

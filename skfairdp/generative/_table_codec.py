@@ -219,6 +219,8 @@ def _column(name: Any, declared: _tables.Declared, shown: Any, known: Any, n_bin
         if listed is None:
             listed = [False, True] if getattr(shown.dtype, "kind", "O") == "b" else _distinct(shown)
         odd = [type(one).__name__ for one in listed if not isinstance(one, _CELLS)]
+        days = sum(isinstance(one, date) for one in listed)
+        odd = odd or ["days beside others"] * (0 < days < len(listed))
         if odd:
             raise ValueError(
                 f"Column {name!r} of X of {owner} holds values that are neither numbers nor categories, such as "

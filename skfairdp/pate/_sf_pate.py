@@ -15,7 +15,7 @@ from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks, rehearse_student, seeded_predictions
 from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike
-from skfairdp._usefulness import Comparison, VoteForecast, may_fall_back, seen, tried
+from skfairdp._usefulness import MOST_ROWS, Comparison, VoteForecast, may_fall_back, seen, tried, tried_on_parts
 from skfairdp._utils import public_generator, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
@@ -239,6 +239,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             judgement = None
             if judge is not None and problem is None:
                 judgement = self._retry(self._looked_at(judge, data, noise), judge, data, noise)
+                judgement = judgement.after_learning(self._optimism(judgement, len(data.X)))
         if problem is not None:
             other = "fair_estimator" if isinstance(variant, ensemble.GroupTeachers) else "variant__student"
             with note_votes_are_released(f"; refit({other}=...) trains another from them"):
@@ -388,6 +389,22 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         if as_perceptron(variant.student) is not None:  # learns shares, and may be tied to θ*
             return plain_student(released, None, variant.student, weight, rng)
         return plain_student(released, variant.student, usual, weight, rng)
+
+    def _optimism(self, seen: Judgement, n_rows: int) -> float:
+        """Which share of the rows, at most, the student is right about for having seen them: labels are public."""
+        if not seen.constraints.needs_labels or isinstance(self.student_, ConstantStudent):
+            return 0.0
+        released = self._released
+        some = np.sort(np.random.default_rng(self._student_seed).permutation(len(released.y))[:MOST_ROWS])
+
+        def answers(learned: Ints) -> Ints:
+            return self._codes_of(self._student(released.part(some[learned])), released.X[some])
+
+        try:
+            with silence():
+                return tried_on_parts(released.y[some], answers, self._student_seed, n_rows)[2]
+        except Exception:  # of a learner that needs more rows
+            return 1.0
 
     def _tried(self) -> Comparison | None:
         """Whether a student taught by some of the rows beats one class alone on the others; of our own network only."""

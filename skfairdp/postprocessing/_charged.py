@@ -150,14 +150,16 @@ class ChargedForRows(PrivateEstimator):
             )
 
     def _by_heart(self, model: Any, data: TrainingData) -> float:
-        """What the model owes to having seen these rows, if they have taught it: a private one they may have."""
-        if not Account.of(model).reports:
-            return 0.0
-        last = inputs.last_part(model)  # a pipeline, or a schema, may make many features of a column
-        schema, passes = getattr(last, "schema", None), getattr(getattr(last, "net", None), "max_epochs", None)
-        encoded = len(SchemaEncoder(schema).get_feature_names_out()) if isinstance(schema, Schema) else 0
-        width = max(data.X.shape[1], getattr(last, "n_features_in_", 0), encoded)
-        return by_heart(width, data.n_units, passes or 0.0)
+        """What the model owes to having seen these rows, if they have taught it: a private one they may have. A
+        pipeline, or a schema, may make many features of a column; whoever protects groups alone may know all labels."""
+        found = [0.0]
+        for part in Account.of(model).private:
+            schema, passes = getattr(part, "schema", None), getattr(getattr(part, "net", None), "max_epochs", None)
+            encoded = len(SchemaEncoder(schema).get_feature_names_out()) if isinstance(schema, Schema) else 0
+            width = max(data.X.shape[1], getattr(part, "n_features_in_", 0), encoded)
+            knows_labels = part.privacy_.protects == Protects.SENSITIVE_ATTRIBUTE
+            found.append(1.0 if knows_labels else by_heart(width, data.n_units, passes or 0.0))
+        return max(found)
 
     def _planned(self, X: Any, y: Any, **fit_params: Any) -> Any:
         if inputs.fits_its_estimator(self):

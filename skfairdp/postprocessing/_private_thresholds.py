@@ -1,6 +1,6 @@
 """Fair thresholds from private rows: a fitted classifier's answers, changed by what one noisy table says of them."""
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -103,7 +103,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
     {judged}
         All from noisy counts of the answers; where a network guesses the group with ε above 2, or of more features
         than the root of the number of rows, of those to one row in five, drawn in secret, which taught nothing here.
-        Bounds on selection rates leave room for what a private classifier may have learned of these rows by heart.
+        Bounds leave room for what a private classifier may have learned of these rows by heart: of one that protects
+        groups alone, all labels.
     {classes_, groups_, privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}
@@ -197,7 +198,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             seen = plan.look.release(answer_counts(constraints, groups[held], y[held], given), noise)
 
         owed = owed_to_learning(smoothed, answers, taught_by_heart)
-        judgement = Judgement(constraints, seen, plan.look.sigma, apart=owed)
+        judgement = replace(Judgement(constraints, seen, plan.look.sigma).after_by_heart(taught_by_heart), apart=owed)
+        judgement = judgement.held_on_its_rows() if constraints.needs_labels else judgement
         judgement = judgement.of_one_class() if np.unique(answers).tolist() in ([0], [1]) else judgement
         set_judgement(self, judgement)
         self.estimator_, self.classes_, self.groups_ = model, classes, data.domain

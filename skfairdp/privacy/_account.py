@@ -240,6 +240,7 @@ class Account:
 
     def __init__(self) -> None:
         self.found: dict[Any, tuple[PrivacySpent, Any]] = {}  # a report, and the ledgers it was charged to
+        self.private: list[Any] = []  # parts that have one, and those that they hold
         self.unseen: list[str] = []
         self._folds: list[str] = []
         self._seen: dict[int, Any] = {}  # kept, so that no number is given to another object
@@ -321,9 +322,11 @@ class Account:
         spent = getattr(part, "privacy_", None)
         if isinstance(spent, PrivacySpent):
             self.found["fit", spent.release or id(spent)] = spent, ledgers_of(part)
+            self.private.append(part)
             inner = Account()  # its cost is known, and what learned beside it is not
             for where in () if hasattr(part, "generator_") else ("estimator", "estimator_", "best_estimator_"):
                 inner.look_at(getattr(part, where, None), f"{name}.{where}")
+            self.private += inner.private
             if inner.found:
                 self.unseen, self._folds = [*self.unseen, *inner.unseen], [*self._folds, *inner._folds]
             return True
