@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logit, softmax
+from scipy.stats import norm
 
 from skfairdp._transport import TablesOfScores
 from skfairdp._typing import Bools, Codes, Floats, Ints
@@ -254,6 +255,14 @@ def owed_to_learning(counts: Floats, answers: Floats, by_heart: float) -> float:
     at = np.interp(np.add.outer([-apart, 0.0, apart], changes), np.r_[0.0, changes, 1.0], np.r_[0.0, rows.cumsum()])
     near = np.diff(at, axis=0).max(axis=0) / max(float(rows.sum()), 1e-9)
     return min(1.0, float((np.abs(np.diff(answers, axis=1)) @ near).max()))
+
+
+def owed_to_choosing(counts: Floats) -> Floats:
+    """By how much more often answers of bins are right to the rows of each group that have chosen them, at most: of as
+    many rows of either class most are taken to be right, and on others either answer is right as often."""
+    rows = np.maximum(counts, 0.0).sum(axis=2)
+    apart = (counts[..., 1] - counts[..., 0]) / np.sqrt(np.maximum(rows, 1.0))
+    return np.asarray((np.sqrt(rows) * norm.pdf(apart)).sum(axis=0) / np.maximum(rows.sum(axis=0), 1e-9))
 
 
 def words_of_noise(constraints: RateConstraints, counts: Any, *, changed: bool, rows: str, owner: str) -> str | None:

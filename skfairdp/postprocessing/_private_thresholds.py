@@ -24,7 +24,7 @@ from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.postprocessing import _inputs as inputs
-from skfairdp.postprocessing._bins import BinsPlan, bins_of, owed_to_learning, smoothed_counts
+from skfairdp.postprocessing._bins import BinsPlan, bins_of, owed_to_choosing, owed_to_learning, smoothed_counts
 from skfairdp.postprocessing._charged import ChargedForRows
 from skfairdp.postprocessing._constrained import answer_counts, fair_answers, for_own_answers, predicted_counts
 from skfairdp.postprocessing._group_guess import guessed_kinds, guessing_network, with_guess
@@ -199,7 +199,9 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
 
         owed = owed_to_learning(smoothed, answers, taught_by_heart)
         judgement = replace(Judgement(constraints, seen, plan.look.sigma).after_by_heart(taught_by_heart), apart=owed)
-        judgement = judgement.held_on_its_rows() if constraints.needs_labels else judgement
+        if judgement.optimism is not None:
+            chosen = np.minimum(judgement.optimism + owed_to_choosing(counts)[:, None], 1.0)
+            judgement = replace(judgement, optimism=chosen).held_on_its_rows()
         judgement = judgement.of_one_class() if np.unique(answers).tolist() in ([0], [1]) else judgement
         set_judgement(self, judgement)
         self.estimator_, self.classes_, self.groups_ = model, classes, data.domain
