@@ -406,7 +406,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         if not np.all(known):
             more = "; schema.misfits(table) counts such cells" if has_schema else f" with {self.classes_.tolist()}"
             warn_caller(
-                f"{np.sum(~known):,} of the {len(labels):,} labels that score was given are no class of {owner}, so each "
+                f"{np.sum(~known):,} of the {len(labels):,} labels that score was given are no class of {owner}: each "
                 f"counts as an error. Leave out rows without a label, and compare the spelling of others{more}."
             )
         if has_schema:

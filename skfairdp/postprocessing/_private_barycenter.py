@@ -22,7 +22,7 @@ from skfairdp.exceptions import FairnessWarning
 from skfairdp.postprocessing import _group_guess as guessing
 from skfairdp.postprocessing._charged import ChargedForRows
 from skfairdp.postprocessing._inputs import last_part, thawed
-from skfairdp.privacy import NeighboringRelation, rounded_up
+from skfairdp.privacy import Account, NeighboringRelation, rounded_up
 from skfairdp.schema import with_schema
 
 _MOST_GROUPS = 100
@@ -190,7 +190,8 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
                 transport = plan.release(scores, groups, noise)
             below, middle, above = low + (high - low) * np.interp(norm.cdf([-1, 0, 1]), *transport.quantiles)
             spread = getattr(inner, "y_spread_", float(above - below) / 2)
-            own = 2 * taught_by_heart * spread / (high - low)  # groups may be a spread off, either in its own direction
+            widest = max([spread, *(getattr(one, "y_spread_", 0.0) for one in Account.of(model).private)])
+            own = 2 * taught_by_heart * widest / (high - low)  # groups may be a spread off, either in its own direction
             seen = plan.release_judgement(transport, scores[looked], codes[looked], groups[looked], noise, own=own)
 
         self.gap_, self.gap_bound_, self.constraint_holds_ = seen.said(float(self.gamma))

@@ -93,7 +93,7 @@ PLACES = {
     ),
     "pate._student_training": "ConstantStudent StudentTrainingSet fit_student seeded",
     "pate._soft_label_student": "LEVELS LevelRates SmoothRates",
-    "postprocessing._bins": "BinsPlan HELD chance_of_gap smoothed_counts",
+    "postprocessing._bins": "BinsPlan HELD chance_of_gap owed_to_choosing smoothed_counts",
     "postprocessing._constrained": "row_numbers answer_counts fair_answers for_own_answers predicted_counts",
     "postprocessing._group_guess": "GroupGuess GuessPlan GuessedTransport GuessedTransportPlan",
     "postprocessing._gated": "LaterLabels",
