@@ -233,7 +233,8 @@ def _warn_of_caller(owner: str, frame: Any) -> None:
     """Name what calls a fit and reads private rows besides, as far as a frame of the stack of calls shows it. What is
     told is public: the kind of the caller, and how it was set up. Other processes do not see who asked for a fit."""
     caller = frame.f_locals.get("self")
-    if beside := _learned_beside(caller):
+    around = hasattr(caller, "estimator") or hasattr(caller, "estimators") or hasattr(caller, "regressor")
+    if around and (beside := _learned_beside(caller)):
         warn_caller(
             f"The {type(caller).__name__} around {owner} fits {', '.join(beside)} to private rows as well, and the "
             f"epsilon of {owner} does not cover what this reveals. Leave it out, or fit it to public rows: around "
@@ -403,18 +404,20 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         labels = read_labels(self, y, len(predicted), X)
         has_schema = getattr(self, "schema", None) is not None  # labels that it does not list are None
         known = labels != np.array(None) if has_schema else np.isin(labels, self.classes_)
-        if not np.all(known):
-            more = "; schema.misfits(table) counts such cells" if has_schema else f" with {self.classes_.tolist()}"
-            warn_caller(
-                f"{np.sum(~known):,} of the {len(labels):,} labels that score was given are no class of {owner}: each "
-                f"counts as an error. Leave out rows without a label, and compare the spelling of others{more}."
-            )
         if has_schema:
             labels, predicted = labels == predicted.astype(object), np.ones(len(predicted), dtype=bool)
         try:
-            return float(accuracy_score(labels, predicted, sample_weight=sample_weight))
+            accuracy = float(accuracy_score(labels, predicted, sample_weight=sample_weight))
         except (ValueError, TypeError) as error:
             problem = without_values(error, owner=owner, name="y" if sample_weight is None else "y or sample_weight")
+        else:
+            if not np.all(known):
+                more = "; schema.misfits(table) counts such cells" if has_schema else f" with {self.classes_.tolist()}"
+                warn_caller(
+                    f"{np.sum(~known):,} of the {len(labels):,} labels that score was given are no class of {owner}, "
+                    f"and count as errors. Leave out rows without a label, and compare the spelling of others{more}."
+                )
+            return accuracy
         raise problem
 
 

@@ -87,7 +87,7 @@ class Judgement:
         found, moved = cls.by_rows(constraints, groups, truth, answers), answers != own
         truth = np.zeros(len(groups), dtype=np.int64) if truth is None else truth
         turned = sum(constraints.tally(groups[moved], truth[moved], each[moved]) for each in (answers, own))
-        return replace(found.held_on_its_rows(), unsure=np.sqrt(2 * 0.6 * turned))
+        return replace(found.held_on_its_rows, unsure=np.sqrt(2 * 0.6 * turned))
 
     @classmethod
     def by_weights(
@@ -106,6 +106,7 @@ class Judgement:
         variance = np.maximum(table(weights**2 - weights), 0.0) + noise**2
         return cls(constraints, table(weights), np.sqrt(2 * variance))
 
+    @property
     def held_on_its_rows(self) -> "Judgement":
         """A model that is made to hold a bound on these rows is beyond it elsewhere on the side that is chance on them:
         each of two opposite inequalities may be missed in half as many of the fits, all in no more than usual."""
@@ -143,18 +144,14 @@ class Judgement:
     @cached_property
     def gap_bound(self) -> float:
         """What the same number is at most in the population, with a confidence of 95 %."""
-        return min(max(self._largest_gap, 0.0), 1.0)
-
-    @cached_property
-    def _largest_gap(self) -> float:
-        return self._largest(fairness.gaps_of(self.constraints), self.level)
+        return min(max(self._largest(fairness.gaps_of(self.constraints), self.level), 0.0), 1.0)
 
     @cached_property
     def holds(self) -> str:
         """Whether all constraints hold in the population: "yes", "no", or "within the noise", where nobody can say."""
         bounds = self.constraints.bounds - fairness.gaps_of(self.constraints).bounds
         same = bounds.size > 0 and np.ptp(bounds) == 0  # then it is one computation for both
-        most = self._largest_gap - bounds[0] if same else self._largest(self.constraints, self.level)
+        most = self.gap_bound - bounds[0] if same else self._largest(self.constraints, self.level)
         if most <= 0:
             return "yes"
         return "no" if self._surely_broken.max(initial=-1.0) > 0 else "within the noise"

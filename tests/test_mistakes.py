@@ -743,13 +743,12 @@ def test_labels_that_are_spelled_otherwise_are_told_where_they_are_scored():
 @pytest.mark.parametrize("kind", [FairDPSGDClassifier, PFLDClassifier, RandomizedResponseClassifier])
 def test_a_label_that_is_left_among_the_features_is_told(kind):
     X, y = frame(R.X).assign(label=R.y), pd.Series(R.y, name="label")
-    for table, labels in ((X, y), (X.to_numpy(), y.to_numpy()), (X.drop(columns="label"), y)):
-        table = np.column_stack([table, labels]) if isinstance(table, np.ndarray) else table
-        labels = table[:, -1] if isinstance(table, np.ndarray) else labels
+    for table in (X, X.drop(columns="label")):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            kind(classes=[0, 1], groups=[0, 1], random_state=0).fit(table, labels, sensitive_features=R.groups)
-        assert any("holds the label y as a feature" in str(one.message) for one in caught) == (table.shape[1] > 4)
+            kind(classes=[0, 1], groups=[0, 1], random_state=0).fit(table, y, sensitive_features=R.groups)
+        told = any("holds the label y, 'label', as a feature" in str(one.message) for one in caught)
+        assert told == ("label" in table)
 
 
 def test_thirty_mistakes_are_listed_once_each():

@@ -138,26 +138,17 @@ def refuse_private_as_public(X: Any, X_public: Any, *, owner: str) -> None:
 
 def refuse_group_among_features(X: Any, sensitive_features: Any, *, owner: str) -> None:
     """Refuse a private group that is a column of public features: by its name, or its memory. No value is compared."""
-    shared = _shared_names(X, sensitive_features)
-    if shared or holds(X, sensitive_features):
+    if sensitive_features is None:
+        return
+    named = column_names(sensitive_features) or [getattr(sensitive_features, "name", None)]
+    known = set(column_names(X) or [])
+    shared = [name for name in named if isinstance(name, str) and name in known]
+    if shared or sensitive_features is X or _share_memory(X, sensitive_features):
         names = f" ({', '.join(map(repr, shared))})" if shared else ""
         raise ValueError(
             f"X of {owner} holds sensitive_features{names}, and X is public here, so that the group is not protected "
             "at all. Name the column in 'sensitive_columns', or drop it from X."
         )
-
-
-def _shared_names(X: Any, columns: Any) -> list[str]:
-    named = column_names(columns) or [getattr(columns, "name", None)]
-    known = set(column_names(X) or [])
-    return [name for name in named if isinstance(name, str) and name in known]
-
-
-def holds(X: Any, columns: Any) -> bool:
-    """Whether columns are among those of a table: by their names, or their memory. No value is compared."""
-    if X is None or columns is None:
-        return False
-    return bool(_shared_names(X, columns)) or columns is X or _share_memory(X, columns)
 
 
 def _share_memory(one: Any, other: Any) -> bool:

@@ -10,6 +10,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import InconsistentVersionWarning
@@ -18,7 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_features as n_columns
 
 # As a module: a class of somebody else's script goes to other processes with all that its wrapped methods name.
-from skfairdp._utils import _containers, _messages, _numeric  # as modules: a lock goes to no other process with a class
+from skfairdp._utils import _messages, _numeric  # as modules: a lock goes to no other process with a class
 from skfairdp._utils._plain_state import PlainState
 from skfairdp.exceptions import UtilityWarning
 
@@ -165,10 +166,11 @@ def _saying_what_it_takes(fit: Callable[..., Any]) -> Callable[..., Any]:
             else:
                 says += f": {error}"
             raise TypeError(f"{says}.") from None
-        if getattr(self, "schema", None) is None and _containers.holds(given.get("X"), given.get("y")):
+        X, label = given.get("X"), getattr(given.get("y"), "name", None)
+        if isinstance(label, str) and isinstance(X, pd.DataFrame) and label in X and not getattr(self, "schema", None):
             _messages.warn_caller(
-                f"X of {type(self).__name__} holds the label y as a feature: what is learned is to read it. Drop that "
-                "column from X.",
+                f"X of {type(self).__name__} holds the label y, {label!r}, as a feature: what is learned is to read "
+                "it. Drop that column from X.",
                 UtilityWarning,
             )
         return fitted(self, *args, **named)

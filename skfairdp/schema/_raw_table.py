@@ -320,9 +320,9 @@ class RawTable:
         if unread:
             shown = ", ".join(f"{n:,} of {name!r}" for name, n in itertools.islice(unread.items(), 5))
             warn_caller(
-                f"{self.owner} got {self.n_rows:,} rows with cells that its schema cannot read, {shown}: they count as "
-                "missing or, where none may be missing, as the middle of the bounds. Compare how they are written, "
-                "with schema.misfits_by_kind(X).",
+                f"{self.owner} got rows with cells that its schema cannot read, {shown}: they count as missing or, "
+                "where none may be missing, as the middle of the bounds. Compare how they are written, with "
+                "schema.misfits_by_kind(X).",
                 UtilityWarning,
             )
 

@@ -108,6 +108,7 @@ def test_a_network_that_is_not_fitted_is_not_named_and_hides_nothing_that_is():
 
 
 @pytest.mark.filterwarnings("ignore:.*is fitted on folds of Stratified")
+@pytest.mark.filterwarnings("ignore:The StackingClassifier around PATEClassifier fits")
 def test_a_stack_names_its_last_learner_and_its_folds():
     model = StackingClassifier([("a", pate()), ("b", pate(2.0))], final_estimator=LogisticRegression(), cv=2).fit(X, Y)
     with pytest.warns(PrivacyLeakWarning, match=r"final_estimator_ \(LogisticRegression\).*fits on folds"):
@@ -147,7 +148,7 @@ LEARNING_THEMSELVES = {
 
 @pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning:sklearn")
 @pytest.mark.filterwarnings(
-    "ignore:.*(cannot be reproduced|draws rows with replacement|is fitted on folds|y contains no unlabeled)"
+    "ignore:.*(cannot be reproduced|draws rows with replacement|on folds|y contains no unlabeled|fits its threshold)"
 )
 @pytest.mark.parametrize("kind", LEARNING_THEMSELVES)
 def test_a_private_model_inside_does_not_vouch_for_what_is_around_it(kind):
