@@ -405,6 +405,13 @@ def test_a_word_like_NA_is_a_value_where_the_schema_lists_it_and_a_gap_elsewhere
     assert read_table(str(tmp_path / "places.csv"), types=False)["region"].isna().tolist() == [True, False, True]
 
 
+def test_results_that_are_paid_for_are_kept_in_a_folder_that_was_removed_meanwhile(tmp_path):
+    folder = tmp_path / "out"
+    with replaced(folder) as new:
+        (new / "frontier.csv").write_text("a\n1\n")
+    assert (folder / "frontier.csv").read_text() == "a\n1\n"
+
+
 @pytest.mark.slow
 def test_the_frontier_compares_a_group_that_is_called_NA(tmp_path):
     table = people(3000)

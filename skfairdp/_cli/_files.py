@@ -237,7 +237,9 @@ def refuse_handwritten(path: Path) -> None:
 
 @contextlib.contextmanager
 def replaced(folder: Path) -> Iterator[Path]:
-    """A new folder of which all files take their places at the end: what a link there leads to is never written."""
+    """A new folder of which all files take their places at the end: what a link there leads to is never written. What
+    was paid for is kept where somebody has removed the folder meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as new:
         yield Path(new)
         for file in sorted(Path(new).iterdir()):
