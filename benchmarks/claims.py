@@ -486,7 +486,7 @@ def pairs_without_public_rows(R: Results, method: str) -> Iterator[tuple[Record,
 def fairpate_loses_little(R: Results) -> bool:
     bounded = [(a, b) for a, b in pairs_without_public_rows(R, "FairPATE") if a["gamma"] is not None]
     lost = [points(public["accuracy"]["mean"], none["accuracy"]["mean"]) for none, public in bounded]
-    return round(max(lost), 1) <= 0.9
+    return round(max(lost), 1) <= 1.0
 
 
 def gaps_are_narrower_but_once(R: Results) -> bool:
@@ -495,7 +495,7 @@ def gaps_are_narrower_but_once(R: Results) -> bool:
         for none, public in pairs_without_public_rows(R, "FairPATE")
         if none["gamma"] is not None and none["data"] != "credit" and none[GAP]["mean"] > public[GAP]["mean"]
     ]
-    return len(wider) <= 1 and all(by <= 0.45 for by in wider)
+    return len(wider) == 1 and round(wider[0], 1) == 0.2
 
 
 def credit_stays_narrow(R: Results) -> bool:
@@ -504,7 +504,7 @@ def credit_stays_narrow(R: Results) -> bool:
         for none, public in pairs_without_public_rows(R, "FairPATE")
         if none["gamma"] is not None and none["data"] == "credit"
     ]
-    return max(points(a, b) for a, b in cells) <= 0.85 and max(a for a, _ in cells) <= 0.0305
+    return max(points(a, b) for a, b in cells) <= 0.45 and max(a for a, _ in cells) <= 0.0265
 
 
 def unbounded_gap_of_bank(R: Results) -> bool:
@@ -513,7 +513,7 @@ def unbounded_gap_of_bank(R: Results) -> bool:
         for none, public in pairs_without_public_rows(R, "FairPATE")
         if none["gamma"] is None and (none["data"], none["epsilon"]) == ("bank", 1.0)
     ]
-    return 4 <= by[0] < 5
+    return round(by[0]) == 3
 
 
 def dpsgd_ahead_on_bank(R: Results) -> bool:
@@ -685,19 +685,19 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     ("On another task its accuracy moves by 2 % or more.", other_tasks_do_not_transfer),
     (
-        "With a bound on the gap, FairPATE is at most 0.9 % (absolute) less accurate without public rows.",
+        "With a bound on the gap, FairPATE is at most 1 % (absolute) less accurate without public rows.",
         fairpate_loses_little,
     ),
     (
-        "Its gap is narrower then on Adult and Bank, but for one cell that is wider by 0.004.",
+        "Its gap is narrower then on Adult and Bank, but for one cell that is wider by 0.002.",
         gaps_are_narrower_but_once,
     ),
-    ("On Credit the gap is wider by up to 0.008, and never wider than 0.030.", credit_stays_narrow),
-    ("Without a bound the gap may be wider (Bank at ε = 1: by 0.04).", unbounded_gap_of_bank),
+    ("On Credit the gap is wider by up to 0.004, and never wider than 0.026.", credit_stays_narrow),
+    ("Without a bound the gap may be wider (Bank at ε = 1: by 0.03).", unbounded_gap_of_bank),
     ("Where one group is small (Bank at ε = 1), it is a little more accurate than FairPATE.", dpsgd_ahead_on_bank),
     (
         (
-            "With a bound on the gap it is at most 0.9 % (absolute) less accurate without public rows, and on Bank "
+            "With a bound on the gap it is at most 1 % (absolute) less accurate without public rows, and on Bank "
             "it is level."
         ),
         fairpate_loses_little,
