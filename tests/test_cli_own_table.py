@@ -405,6 +405,13 @@ def test_a_word_like_NA_is_a_value_where_the_schema_lists_it_and_a_gap_elsewhere
     assert read_table(str(tmp_path / "places.csv"), types=False)["region"].isna().tolist() == [True, False, True]
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.csv.zip", "t.csv.bz2", "t.csv.xz"])
+def test_a_cell_may_be_long_and_a_file_compressed_where_cells_are_counted(name, tmp_path):
+    table = pd.DataFrame({"a, of two": ["x" * 200_000, "y,\nz"], "b": ["1", None]})
+    table.to_csv(tmp_path / name, index=False, encoding="utf-8-sig")
+    pd.testing.assert_frame_equal(read_table(str(tmp_path / name), types=False), table, check_dtype=False)
+
+
 def test_results_that_are_paid_for_are_kept_in_a_folder_that_was_removed_meanwhile(tmp_path):
     folder = tmp_path / "out"
     with replaced(folder) as new:

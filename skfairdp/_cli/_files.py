@@ -128,10 +128,12 @@ def _check_separator(first: "pd.DataFrame", name: str) -> None:
 
 def _check_lengths(path: Path, name: str, given: Mapping[str, Any], width: int) -> None:
     """Refuse rows with fewer cells than columns: pandas moves all that follow a cell left out, and adds blank ones."""
-    opened = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(path.suffix, open)
-    if path.suffix in (".zip", ".zst", ".tar"):
+    kind = path.suffix.lower()
+    if kind in (".zip", ".zst") or ".tar" in path.suffixes:
         return
-    with opened(path, "rt", encoding="utf-8", newline="") as file:  # type: ignore[operator]
+    opened: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(kind, open)
+    csv.field_size_limit(2**31 - 1)  # as long a cell as pandas reads
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file, delimiter=given["sep"], skipinitialspace=True)
         short = [rows.line_num for row in rows if len(row) < width and any(row)]
     if short:
