@@ -235,8 +235,10 @@ class Judgement:
         found = fairness.violation_bounds(constraints, self.counts, level=level, noise=noise, together=self.together)
         if self.optimism is not None or self.apart:
             found += self._hidden(constraints)
-        other = -1.0 if self.beside is None else self.beside._largest(constraints, level)
-        return max(float(found.max(initial=-1.0)), other)
+        largest = float(found.max(initial=-1.0))
+        if self.beside is None or largest >= 1:  # no gap is larger
+            return largest
+        return max(largest, self.beside._largest(constraints, level))
 
     def after_learning(self, share: float) -> "Judgement":
         """With so many of the rows right for having been seen: shared by true classes, and maybe all in one group."""

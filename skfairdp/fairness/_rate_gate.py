@@ -1,6 +1,7 @@
 """Gates and bounds of rates: of answers, and of those whose labels come back later."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, cached_property, lru_cache
 from numbers import Real
@@ -417,8 +418,11 @@ def _laws_of(*tables: tuple[tuple[int, ...], bytes]) -> tuple[Floats, Floats]:
         hits = hits - np.sqrt(np.einsum("ayk,ryk->ar", variance, events))[..., None] * ndtri(of_noise)
         misses = misses - np.sqrt(np.einsum("ayk,ryk->ar", variance, others))[..., None] * ndtri(of_rest)
     positive, rest, size = np.maximum(hits, 0.0), np.maximum(misses, 0.0), hits + misses
-    lower = np.where(positive > 0, betaincinv(np.where(positive > 0, positive, 1.0), rest + 1, of_rate), 0.0)
-    upper = np.where(rest > 0, betaincinv(positive + 1, np.where(rest > 0, rest, 1.0), of_rate), 1.0)
+    first = np.where(positive > 0, positive, 1.0), positive + 1
+    second = rest + 1, np.where(rest > 0, rest, 1.0)
+    with ThreadPoolExecutor(2) as both:  # of hundreds of groups this takes seconds
+        lower, upper = both.map(betaincinv, first, second, (of_rate, of_rate))
+    lower, upper = np.where(positive > 0, lower, 0.0), np.where(rest > 0, upper, 1.0)
     uncut = hits / np.maximum(size, 1.0)
     found = positive + rest
     shares = np.maximum(found + np.sqrt(found) * ndtri(of_size), 1e-9)
