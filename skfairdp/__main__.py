@@ -15,21 +15,22 @@ class _Interrupted(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def _interruptible(interrupted: threading.Event) -> Iterator[None]:
-    """Ctrl-C sets the event and raises the class above, where signals may be handled at all."""
+def _interruptible(interrupted: list[int]) -> Iterator[None]:
+    """Ctrl-C, and being told to end, are listed and raise the class above, where signals may be handled at all."""
 
-    def interrupt(*_: Any) -> NoReturn:
-        interrupted.set()
+    def interrupt(number: int, _: Any) -> NoReturn:
+        interrupted.append(number)
         raise _Interrupted
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGINT, interrupt)
+    previous = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def main(argv: Sequence[str] | None = None, *, sweep: Sweep | None = None) -> int:
@@ -37,14 +38,14 @@ def main(argv: Sequence[str] | None = None, *, sweep: Sweep | None = None) -> in
     for stream in (sys.stdout, sys.stderr):  # a terminal that has no ε shows something else rather than failing
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    interrupted = threading.Event()
+    interrupted: list[int] = []
     try:
         with _interruptible(interrupted):
             return _run(argv, sweep)
     except (KeyboardInterrupt, Exception) as error:
-        if isinstance(error, KeyboardInterrupt) or interrupted.is_set():  # an interrupted import may end in any error
+        if isinstance(error, KeyboardInterrupt) or interrupted:  # an interrupted import may end in any error
             print("skfairdp: interrupted; what had been released until then is spent.", file=sys.stderr)
-            return 130
+            return 128 + next(iter(interrupted), signal.SIGINT)
         if not isinstance(error, UsageError | OSError):
             raise
         spent = "; what had been released until then is spent." if isinstance(error, OSError) else ""

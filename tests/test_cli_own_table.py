@@ -513,6 +513,15 @@ def test_every_mistake_in_a_file_is_one_line_with_its_name(tmp_path, monkeypatch
     assert len(err) == 1 and err[0].startswith("skfairdp: ") and says in err[0]
 
 
+def test_rows_that_a_stray_quote_makes_one_of_are_told(tmp_path, capsys):
+    cells = ["age,sex,income", *[f"{20 + i},{'fm'[i % 2]},{i % 2}" for i in range(30)]]
+    cells[5], cells[9] = '24,"f,0', '28,f",0'
+    (tmp_path / "table.csv").write_text("\n".join(cells))
+    assert cli.main(["schema", str(tmp_path / "table.csv"), "--label", "income", "--group", "sex"]) == 0
+    err = capsys.readouterr().err
+    assert err.count("Note: ") == 1 and "rows of several lines, the first from line 6 on, 1 in all" in err
+
+
 def test_without_arguments_there_is_help_and_a_version_where_it_is_asked_for():
     shown = in_a_shell()
     assert shown.returncode == 0 and not shown.stderr
@@ -538,17 +547,19 @@ def test_an_interrupt_that_ends_an_import_in_another_error_is_one_line_too(tmp_p
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("after", [0.2, 2.0])  # libraries are being imported, or fits run
-def test_an_interrupt_is_one_line(table, tmp_path, after):
+@pytest.mark.parametrize(
+    ("after", "sent"), [(0.2, signal.SIGINT), (2.0, signal.SIGINT), (2.0, signal.SIGTERM)]
+)  # libraries are being imported, or fits run
+def test_an_interrupt_is_one_line(table, tmp_path, after, sent):
     process = subprocess.Popen(
         [sys.executable, "-m", "skfairdp", "frontier", table, *ROLES, "--out", str(tmp_path / "out")],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert "3,000 rows" in process.stdout.readline()
     time.sleep(after)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     _, err = process.communicate(timeout=120)
-    assert process.returncode == 130
+    assert process.returncode == 128 + sent
     lines = [line for line in err.replace("\r", "\n").splitlines() if line.strip() and not line.startswith("frontier:")]
     assert lines == ["skfairdp: interrupted; what had been released until then is spent."]
 

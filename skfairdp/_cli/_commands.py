@@ -27,7 +27,8 @@ _IN_PYTHON_ALONE = {
     r"\b([Rr]aise) '?epsilons?'?": r"\1 --epsilon",
     r"Schema\.misfits\(table\) counts them": "skfairdp schema check TABLE --schema FILE counts them",
     r"set what they count as: Category\(.*?\), or missing=True": "say in that file 'others: VALUE', or 'missing: true'",
-    r"for example fillna\('unknown'\)": "such as unknown, in the file",
+    r"for example fillna\('unknown'\)": "such as unknown, in the file (None, NA, null are missing unless a --schema "
+    "lists them)",
     r"Call schema\.misfits_by_kind\(X\)": "Call skfairdp schema check TABLE --schema FILE",
 }
 _TECHNICAL = (DeprecationWarning, FutureWarning, RuntimeWarning)  # of other libraries, for their programmers

@@ -53,7 +53,7 @@ def read_table(name: str, *, types: bool, listed: Mapping[str, Collection[Any]] 
         _check_separator(first, name)
         table = pd.read_csv(path, **given, **({} if types else {"dtype": str}))
         as_texts = partial(pd.read_csv, path, dtype=str, keep_default_na=False, **given)
-        _check_lengths(path, name, given, table.shape[1])
+        _check_lengths(path, name, given, table.shape[1], aloud=not types)  # a template reads twice
         _keep_words(table, listed or {}, lambda at: as_texts(usecols=at))
     except UsageError:
         raise
@@ -126,7 +126,7 @@ def _check_separator(first: "pd.DataFrame", name: str) -> None:
         )
 
 
-def _check_lengths(path: Path, name: str, given: Mapping[str, Any], width: int) -> None:
+def _check_lengths(path: Path, name: str, given: Mapping[str, Any], width: int, *, aloud: bool) -> None:
     """Refuse rows with fewer cells than columns: pandas moves all that follow a cell left out, and adds blank ones."""
     kind = path.suffix.lower()
     if kind in (".zip", ".zst") or ".tar" in path.suffixes:
@@ -134,12 +134,22 @@ def _check_lengths(path: Path, name: str, given: Mapping[str, Any], width: int) 
     opened: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(kind, open)
     csv.field_size_limit(2**31 - 1)  # as long a cell as pandas reads
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        rows = csv.reader(file, delimiter=given["sep"], skipinitialspace=True)
-        short = [rows.line_num for row in rows if len(row) < width and any(row)]
+        rows, ends, short = csv.reader(file, delimiter=given["sep"], skipinitialspace=True), [0], []
+        for row in rows:
+            ends.append(rows.line_num)
+            if len(row) < width and any(row):
+                short.append(rows.line_num)
     if short:
         raise UsageError(
             f"cannot read {name}: {len(short):,} of its rows have fewer cells than its first line has names, the first "
             f"in line {short[0]:,}. Give each cell its place, with nothing between separators where nothing is known"
+        )
+    long = [start + 1 for start, end in itertools.pairwise(ends) if end > start + 1]
+    if long and aloud:
+        print(
+            f"Note: {name} has rows of several lines, the first from line {long[0]:,} on, {len(long):,} in all: what "
+            'is in quotes, or follows a quote (") that nothing closes, which makes one row of many.',
+            file=sys.stderr,
         )
 
 
