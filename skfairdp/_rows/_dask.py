@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import dask
@@ -17,6 +17,7 @@ from skfairdp._typing import Array
 from skfairdp._utils import progress_bar
 
 _FAN_IN = 8  # sums that are added by one task
+_MOST_TASKS = 128  # of parts, some of them together, since each costs a scheduler a millisecond for every partition
 
 
 class DaskRows(RowsOfFrame):
@@ -62,12 +63,14 @@ class DaskRows(RowsOfFrame):
 
     def by_part(self, work: PartWork[Sum]) -> Sum | None:
         """One pass: workers hand each other encoded rows, and only sums reach the driver."""
-        n_parts = work.n_parts
-        deal, dealing = dask.delayed(_dealt, pure=False, nout=n_parts), _sent_once(work.split)
-        with self._rows_shown([deal(dealing, n_parts, rows, start) for _, start, rows in self._partitions()]) as dealt:
+        n_parts, several = work.n_parts, -(-work.n_parts // _MOST_TASKS)
+        deal, dealing = dask.delayed(_dealt, pure=False, nout=-(-n_parts // several)), _sent_once(work.split)
+        tasks = [deal(dealing, n_parts, several, rows, start) for _, start, rows in self._partitions()]
+        with self._rows_shown(tasks) as dealt:
             finish, using = dask.delayed(_used, pure=False), _sent_once(work.use)
-            used = [finish(using, part, [of[part] for of in dealt]) for part in range(n_parts)]
-            with _shown(("parts of X", n_parts), used, [1] * n_parts, self.verbose) as seen:
+            bundles = [range(n_parts)[first : first + several] for first in range(0, n_parts, several)]
+            used = [finish(using, work.add, parts, [of[j] for of in dealt]) for j, parts in enumerate(bundles)]
+            with _shown(("parts of X", n_parts), used, [*map(len, bundles)], self.verbose) as seen:
                 return _summed(seen, work.add)
 
     def _rows_shown(self, tasks: list[Any]) -> Any:
@@ -120,14 +123,18 @@ class _Held:
         return self.function(*arguments)
 
 
-def _dealt(split: Callable[[Chunk], Split], n_parts: int, table: Any, start: int) -> list[Array]:
+def _dealt(split: Callable[[Chunk], Split], n_parts: int, several: int, table: Any, start: int) -> list[Split]:
     rows, parts = split(Chunk(as_pandas(table), (start,)))
     order = np.argsort(parts, kind="stable")
-    return np.split(rows[order], np.searchsorted(parts[order], np.arange(1, n_parts)))
+    ends = np.searchsorted(parts[order], np.arange(several, n_parts, several))
+    return list(zip(np.split(rows[order], ends), np.split(parts[order], ends), strict=True))
 
 
-def _used(use: Callable[[int, Array], Sum], part: int, dealt: list[Array]) -> Sum:
-    return use(part, np.concatenate(dealt))
+def _used(use: Callable[[int, Array], Sum], add: Callable[[Sum, Sum], Sum], bundle: range, dealt: list[Split]) -> Sum:
+    rows, parts = (np.concatenate(column) for column in zip(*dealt, strict=True))
+    order = np.argsort(parts, kind="stable")
+    of_parts = np.split(rows[order], np.searchsorted(parts[order], bundle[1:]))
+    return reduce(add, map(use, bundle, of_parts))
 
 
 def _applied(function: Callable[[Chunk], Sum], table: Any, start: int) -> Sum:
