@@ -275,9 +275,6 @@ def read_generator_data(
     owner, reads, subject = type(estimator).__name__, PublicReads(), _inputs.subject_given(estimator, subject)
     vars(estimator).pop("_subject_column", None)
     _inputs.note_subject_column(estimator, X, y, subject)
-    if isinstance(X, np.ma.MaskedArray):  # whatever is masked is missing
-        numbers = X.dtype.kind in "biuf"
-        X = np.ma.filled(X.astype(np.float64 if numbers else object), np.nan if numbers else None)
     X = _opened(estimator, X, y, sensitive_features, subject)
     _utils.check_same_index(owner, X=X, y=y, sensitive_features=sensitive_features, subject=subject)
     for name, given in (("y", y), ("sensitive_features", sensitive_features)):
@@ -446,6 +443,9 @@ def _columns(estimator: Any, codec: TableCodec, X: Any, public: Any, reads: Publ
 def read_container(estimator: Any, X: Any, units: bool, *, reset: bool, name: str = "X") -> Any:
     """X as a DataFrame or an array, of whose shape and names, which are public, scikit-learn approves."""
     owner = type(estimator).__name__
+    if isinstance(X, np.ma.MaskedArray):  # whatever is masked is missing
+        numbers = X.dtype.kind in "biuf"
+        X = np.ma.filled(X.astype(np.float64 if numbers else object), np.nan if numbers else None)
     X = _tables.as_container(X if units else _utils.as_dense(X, owner=owner, name=name), owner, table=not units)
     shape = (len(X), math.prod(X.shape[1:])) if units and X.ndim > 2 else X.shape
     blank = np.broadcast_to(np.zeros(()), shape)

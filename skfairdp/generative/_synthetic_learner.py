@@ -254,9 +254,11 @@ class LearnsSyntheticRows(ReadsCells):
     def _encoded(self, X: Any, rows: Any = None) -> Floats:
         if self.schema is None:
             X = read_container(self, without_subject(self, X), units=False, reset=False)
-        elif rows is None:
-            RawTable.read(self.schema, X, owner=type(self).__name__, may_be_empty=True).warn_of_unread()
-        return self._as_numbers(self._features(X if rows is None else take_rows(X, rows)))
+        features = self._features(X if rows is None else take_rows(X, rows))
+        if rows is None:
+            schema = self.schema or self.encoder_.schema
+            RawTable.read(schema, features, owner=type(self).__name__, may_be_empty=True).warn_of_unread()
+        return self._as_numbers(features)
 
     def _as_numbers(self, features: Any) -> Floats:
         """What a learner reads of rows: numbers of their columns, and what an interaction says of their labels, which

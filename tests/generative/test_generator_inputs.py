@@ -328,7 +328,25 @@ def test_a_masked_entry_counts_as_missing_and_stops_nothing(masked, dtype):
     given = {"bounds": (-9, 9), "dtypes": float, "classes": [0, 1], "groups": [0, 1], "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        generator = PFGuardGenerator(epsilon=1.0, **given).fit(
-            X, rng.integers(2, size=500), sensitive_features=rng.integers(2, size=500)
+        generator, model = (
+            make.fit(X, rng.integers(2, size=500), sensitive_features=rng.integers(2, size=500))
+            for make in (
+                PFGuardGenerator(epsilon=1.0, **given),
+                SyntheticDataClassifier(LogisticRegression(), epsilon=1.0, gamma=0.1, **given),
+            )
         )
+        assert model.predict(X).shape == (500,)
     assert generator.sample(100).shape == (100, 3)
+
+
+def test_cells_to_predict_that_cannot_be_read_are_told_without_a_schema_too():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.integers(17, 90, 500), "job": rng.choice(["a", "b"], 500)})
+    how = {"bounds": {"age": (17, 90)}, "categories": {"job": ["a", "b"]}, "dtypes": {"age": int}, "classes": [0, 1]}
+    model = SyntheticDataClassifier(LogisticRegression(), epsilon=5.0, random_state=0, **how)
+    model.fit(table, (table["age"] > 50).astype(int))
+    with pytest.warns(UtilityWarning, match="500 of 'age': they count as missing"):
+        model.predict(table.assign(age=table["age"].astype(str) + "%"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(table)
