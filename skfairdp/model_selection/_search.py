@@ -1,14 +1,12 @@
 """What the two searches share after their fit: predictions, scores and attributes of the winner."""
 
 import inspect
-import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
-from scipy.optimize import brentq
 from sklearn.base import MetaEstimatorMixin, clone, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
@@ -26,9 +24,6 @@ from skfairdp.model_selection._scores import Objective, PublicScores, read_scori
 from skfairdp.model_selection._search_data import SearchData
 from skfairdp.schema import note_columns
 
-_CLOSE = 1e-6  # of the total may be left over
-_FARTHEST = math.log(1e6)  # times less, or more, than the given ε of a fit
-
 
 def divided(data: SearchData, total: float | None, plan: Callable[[SearchData], Any]) -> tuple[SearchData, Any]:
     """The search whose fits and scores cost ``total`` altogether, and its plan. One factor scales the ε of both: a
@@ -44,30 +39,10 @@ def divided(data: SearchData, total: float | None, plan: Callable[[SearchData], 
             "the two out."
         )
     data = replace(data, total_epsilon=total)
-    tried: dict[float, float] = {}
-
-    def excess(exponent: float) -> float:
-        scaled = data.scaled(math.exp(exponent))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the plan that is taken gives them
-            cost = scaled.spent(plan(scaled).event).mechanism_epsilon
-        tried[exponent] = cost
-        return math.log(cost / total) + _CLOSE / 2 if cost > 0 else -math.inf
-
-    first = excess(0.0)
-    end = max(-_FARTHEST, min(-first, _FARTHEST)) or _CLOSE
-    while excess(end) * first > 0:
-        if abs(end) >= _FARTHEST:
-            raise ValueError(
-                f"No budget of its fits brings {data.owner} to total_epsilon={total:g}: they cost {tried[end]:.3g} at "
-                f"{math.exp(end):.1g} times the 'epsilon' given. Leave out what fixes their noise "
-                "('noise_multiplier', 'sigma'), and make sure that released schemas cost less than the total."
-            )
-        end = math.copysign(min(abs(2 * end), _FARTHEST), end)
-    brentq(excess, min(0.0, end), max(0.0, end), xtol=_CLOSE / 10, rtol=1e-12)
-    affordable = [exponent for exponent, cost in tried.items() if cost <= total]
-    taken = data.scaled(math.exp(max(affordable, key=lambda exponent: tried[exponent])))
-    return taken, plan(taken)
+    factor = privacy.scale_for(
+        total, lambda factor: data.scaled(factor).spent(plan(data.scaled(factor)).event), owner=data.owner
+    )
+    return data.scaled(factor), plan(data.scaled(factor))
 
 
 def search_facts(data: SearchData) -> tuple[privacy.PublicFact, ...]:

@@ -1,6 +1,8 @@
 """What post-processors share that are charged for private rows: the fitted model inside, its columns and its price."""
 
 from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,10 +27,42 @@ from skfairdp.schema import Schema, SchemaEncoder
 _MADE_UP = 20  # rows of each kind by which a model is tried before anything is spent
 
 
+@dataclass(frozen=True)
+class _Price:
+    """What two fits cost that are both not made yet, by the factor of the ε of both."""
+
+    first: Any
+    read_by_first: TrainingData
+    second: Any
+    read_by_second: TrainingData
+    relation: NeighboringRelation
+
+    def entries(self, factor: float) -> tuple[privacy.LedgerEntry, privacy.LedgerEntry]:
+        """What they put on record."""
+        first, second = (copy(one).set_params(epsilon=factor * one.epsilon) for one in (self.first, self.second))
+        plan = second._plan(self.read_by_second, self.relation)
+        return first._entry_of(first._plan(self.read_by_first)), second._entry_of(plan)
+
+    def scale_for(self, total: float, owner: str) -> float:
+        """The factor at which both cost the total, with what was paid for before."""
+        held = *privacy.held_by(self.first, self.second), *self.read_by_first.reads.held
+
+        def spent(factor: float) -> privacy.PrivacySpent:
+            of: dict[str, Any] = {"protects": self.relation.protects, "neighboring_relation": self.relation}
+            both = [
+                privacy.PrivacySpent.of(entry.event, self.second.delta, rows_of=entry.rows_of, **of)
+                for entry in self.entries(factor)
+            ]
+            return privacy.composed(*reversed(both), *held)
+
+        return privacy.scale_for(total, spent, owner=owner)
+
+
 class ChargedForRows(PrivateEstimator):
     """Has a fitted ``estimator``, whose price is composed with its own."""
 
     estimator: Any
+    total_epsilon: float | None
     groups_: Objects
     _guesses: Any
 
@@ -41,10 +75,16 @@ class ChargedForRows(PrivateEstimator):
     def _fit_both(self, X: Any, y: Any, **rows: Any) -> bool:
         """Fit a private estimator that is not, for its own budget, and then this on the same rows; False where it is.
         It stays as ``estimator_``, whatever becomes of the second fit."""
+        owner, groups, subject = type(self).__name__, rows["sensitive_features"], rows["subject"]
         if not (inputs.fits_its_estimator(self) and isinstance(inputs.last_part(self.estimator), PrivateEstimator)):
+            if self.total_epsilon is not None:
+                raise ValueError(
+                    f"total_epsilon of {owner} is divided between this fit and that of an 'estimator' that is private "
+                    f"and not fitted yet; this {type(self.estimator).__name__} is not. Leave total_epsilon None: "
+                    "'epsilon' is the budget of this fit alone."
+                )
             return False
         self._check_settings()
-        owner, groups, subject = type(self).__name__, rows["sensitive_features"], rows["subject"]
         # Before the first fit what would be refused after it.
         refuse_ledger_of_seed(owner, self.noise_seed, self.ledger)
         if get_tags(self.estimator).estimator_type != self._kind:
@@ -61,12 +101,24 @@ class ChargedForRows(PrivateEstimator):
             read, groups = split_sensitive_columns(X, self.sensitive_columns, owner=owner)
         given = inputs.FitArguments(read, y, groups, None, None, subject=subject).metadata(second)
         if model is last:  # of a pipeline nothing is planned before it is fitted
-            with silence():  # the fit says it
-                planned = last._planned_entry(read, y, **given)
+            first, own = last._unfitted(), second._unfitted()
+            with silence():  # the fits say it
+                data = first._read(read, y, **given)
+                planned = first._entry_of(first._plan(data))
             relation = self._check_relation(planned.neighboring_relation, subject_given(self, subject) is not None)
-            if privacy.ledger_in_use(self.ledger) is not None:
-                both = (last.ledger, planned), (self.ledger, self._own_entry(relation, X, y, **rows))
-                privacy.check_room(owner, *both)
+            if self.total_epsilon is not None or privacy.ledger_in_use(self.ledger) is not None:
+                with silence():
+                    price = _Price(first, data, own, own._rows_beside(relation, X, y, **rows), relation)
+                    factor = 1.0 if self.total_epsilon is None else price.scale_for(self.total_epsilon, owner)
+                last.set_params(epsilon=factor * last.epsilon)
+                second.set_params(epsilon=factor * second.epsilon, total_epsilon=None)
+                second._check_settings()
+                privacy.check_room(owner, *zip((last.ledger, self.ledger), price.entries(factor), strict=True))
+        elif self.total_epsilon is not None:
+            raise ValueError(
+                f"total_epsilon of {owner} needs an 'estimator' that is planned before it is fitted, and of a Pipeline "
+                "none is. Give it the columns as they are, such as by a schema, or set the 'epsilon' of both."
+            )
         second.estimator = without_cells(model.fit, read, y, owner=owner, **given)
         # No report of an earlier fit stands beside this model.
         self.__dict__ = {name: vars(self)[name] for name in vars(second)} | {"estimator_": second.estimator}
@@ -74,13 +126,11 @@ class ChargedForRows(PrivateEstimator):
         self.__dict__.update({name: value for name, value in vars(second).items() if name not in parameters})
         return True
 
-    def _own_entry(self, relation: NeighboringRelation, X: Any, y: Any, **rows: Any) -> privacy.LedgerEntry:
-        """What this puts on record beside a model that is not fitted yet."""
+    def _rows_beside(self, relation: NeighboringRelation, X: Any, y: Any, **rows: Any) -> TrainingData:
+        """What this reads of the rows, as far as a plan goes by it, beside a model that is not fitted yet."""
         how: dict[str, Any] = {"groups": "private", "by_key": False, "protects": relation.protects}
         how["target"] = lambda _, y, n_rows, *reads, **raw: (np.empty(0), np.zeros(n_rows, dtype=np.int64))
-        own = self._unfitted()
-        with silence():  # the fit says it
-            return own._entry_of(own._plan(read_any_training(own, X, y, **rows, **how), relation))
+        return read_any_training(self, X, y, **rows, **how)
 
     def _check_settings(self) -> None:
         """Refuse parameters that no rows are needed to refuse."""

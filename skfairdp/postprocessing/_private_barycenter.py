@@ -70,6 +70,9 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         as :class:`PrivateThresholds` does, by a network that the fit trains on the same rows for half of its squared
         cost. One row in three teaches nothing then, and is what ``gap_bound_`` is taken from. Where by public numbers
         a guess does not help, or the released counts do not show that groups come closer, predictions stay as they are.
+    total_epsilon : float, default=None
+        What the fit of the estimator, which is not fitted yet, and this one cost together, with schemas released for
+        them: one factor divides it, by which the ``epsilon`` of both are multiplied. None takes these as they are.
     {groups, sensitive_columns, schema}
     random_state : int, RandomState, Generator or None, default=None
         Public: what the network that guesses begins with.
@@ -133,6 +136,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     bounds: tuple[float, float] | None = None
     gamma: float = 0.05
     group_at_prediction: bool = True
+    total_epsilon: float | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
@@ -140,6 +144,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
         "gamma": [Interval(Real, 0, 1, closed="both")],
         "group_at_prediction": ["boolean"],
+        "total_epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
     }
 
     _kind = "regressor"

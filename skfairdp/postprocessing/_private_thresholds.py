@@ -78,6 +78,9 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         a rule of its own, or up to four by how clear it is, as noise allows. Rules by a guess may favour lower scores
         over higher ones. By public numbers there is no guess, but one rule by the score alone, which pays for parity
         with much accuracy: of few rows, with a small ε, of many groups, and of rows in chunks.
+    total_epsilon : float, default=None
+        What the fit of the estimator, which is not fitted yet, and this one cost together, with schemas released for
+        them: one factor divides it, by which the ``epsilon`` of both are multiplied. None takes these as they are.
     {groups, sensitive_columns, schema}
     random_state : int, RandomState, Generator or None, default=None
         Public: makes the key of the hash that settles randomised answers.
@@ -115,35 +118,35 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
 
     Examples
     --------
-    >>> from skfairdp import FairDPSGDClassifier, PrivacyLedger
+    >>> from skfairdp import FairDPSGDClassifier
     >>> from skfairdp.datasets import make_biased_classification
     >>> from skfairdp.metrics import demographic_disparity
     >>> from skfairdp.postprocessing import PrivateThresholds
     >>> X, y, groups = make_biased_classification(12_000, disparity=0.3, random_state=0)
     >>> train, test = slice(0, 8000), slice(8000, None)
-    >>> ledger = PrivacyLedger(epsilon=1.0)
-    >>> model = FairDPSGDClassifier(epsilon=0.8, lam=0.0, classes=[0, 1], random_state=0, ledger=ledger)
-    >>> model = model.fit(X[train], y[train])
-    >>> fair = PrivateThresholds(model, epsilon=0.4, group_at_prediction=True, groups=[0, 1], ledger=ledger)
+    >>> model = FairDPSGDClassifier(lam=0.0, classes=[0, 1], random_state=0)
+    >>> fair = PrivateThresholds(model, epsilon=0.5, total_epsilon=1.0, group_at_prediction=True, groups=[0, 1])
     >>> fair = fair.fit(X[train], y[train], sensitive_features=groups[train])
     >>> predicted = fair.predict(X[test], sensitive_features=groups[test])
     >>> before, after = (
     ...     demographic_disparity(None, labels, sensitive_features=groups[test])
-    ...     for labels in (model.predict(X[test]), predicted)
+    ...     for labels in (fair.estimator_.predict(X[test]), predicted)
     ... )
     >>> print(f"gap {before:.1f} before, {after:.2f} after; ε = {fair.epsilon_spent_:.2f} of both fits")
-    gap 0... before, 0.0... after; ε = ... of both fits
+    gap 0... before, 0.0... after; ε = 1.00 of both fits
     """
 
     estimator: Any = None
     _: KW_ONLY
     constraints: Any = "demographic_parity"
     group_at_prediction: bool = False
+    total_epsilon: float | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [A_LEARNER, None],
         "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
         "group_at_prediction": ["boolean"],
+        "total_epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
     }
 
     def fit(

@@ -79,6 +79,7 @@ from skfairdp.privacy._spending import (
     check_room,
     public_facts,
     refuse_ledger_of_seed,
+    scale_for,
 )
 from skfairdp.privacy._verify import Check, UnreadableStatementError, verify_file
 

@@ -5,11 +5,13 @@ import math
 import os
 import secrets
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from scipy.optimize import brentq
 
 from skfairdp.exceptions import UnplannedReleaseError
 from skfairdp.privacy import _dp_accounting as dpa, _events as ours, _noise
@@ -201,6 +203,35 @@ def check_room(label: str, *planned: tuple[Any, LedgerEntry]) -> None:
     for (ledger, protects, relation, rows_of), events in found.items():
         if ledger is not None:
             charge(ledger, LedgerEntry(label, ours.compose(*events), protects, relation, (), rows_of), dry_run=True)
+
+
+_CLOSE = 1e-6  # of a total may be left over
+_FARTHEST = math.log(1e6)  # times less, or more, than the given ε of a fit
+
+
+def scale_for(total: float, spent: Callable[[float], PrivacySpent], *, owner: str) -> float:
+    """By what to multiply every ε that was given, so that all costs ``total``, by the accountant, and no more."""
+    tried: dict[float, float] = {}
+
+    def excess(exponent: float) -> float:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the plan that is taken gives them
+            tried[exponent] = cost = spent(math.exp(exponent)).mechanism_epsilon
+        return math.log(cost / total) + _CLOSE / 2 if cost > 0 else -math.inf
+
+    first = excess(0.0)
+    end = max(-_FARTHEST, min(-first, _FARTHEST)) or _CLOSE
+    while excess(end) * first > 0:
+        if abs(end) >= _FARTHEST:
+            raise ValueError(
+                f"No budget of its fits brings {owner} to total_epsilon={total:g}: they cost {tried[end]:.3g} at "
+                f"{math.exp(end):.1g} times the 'epsilon' given. Leave out what fixes their noise "
+                "('noise_multiplier', 'sigma'), and make sure that released schemas cost less than the total."
+            )
+        end = math.copysign(min(abs(2 * end), _FARTHEST), end)
+    brentq(excess, min(0.0, end), max(0.0, end), xtol=_CLOSE / 10, rtol=1e-12)
+    affordable = [exponent for exponent, cost in tried.items() if cost <= total]
+    return math.exp(max(affordable, key=lambda exponent: tried[exponent]))
 
 
 def charge(ledger: Any, entry: LedgerEntry, *, dry_run: bool = False) -> None:

@@ -738,3 +738,51 @@ def test_a_pipeline_inside_gets_the_groups_and_the_subjects(routing):
         model = PrivateThresholds(inside, groups=[0, 1], group_at_prediction=True)
         model.fit(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN], subject=ids)
     assert [part.rows_of for part in model.privacy_.parts] == ["person", "person"]
+
+
+@pytest.mark.parametrize("kind", PRIVATE)
+@pytest.mark.parametrize("by_subject", [False, True])
+def test_one_total_is_divided_by_one_factor_and_all_of_it_is_spent(kind, by_subject):
+    make, inside, _ = PRIVATE[kind]
+    rows = {"sensitive_features": GROUPS[TRAIN]}
+    if by_subject:
+        rows["subject"] = pd.Series(np.arange(len(X)), name="id")[TRAIN]
+    inside, ledger = clone(inside).set_params(delta=1e-6), PrivacyLedger(epsilon=1.0)
+    given = {"epsilon": 0.4, "total_epsilon": 1.0, "groups": [0, 1], "group_at_prediction": True}
+    both = make(inside, ledger=ledger, **given).fit(X[TRAIN], Y[TRAIN], **rows)
+    assert 0.9999 < both.privacy_.epsilon <= 1.0 and both.privacy_.epsilon == ledger.epsilon_spent
+    assert both.get_params(deep=False)["epsilon"] == 0.4 and both.estimator is inside and inside.epsilon == 0.8
+    assert both.privacy_.parts[0].epsilon == pytest.approx(both.estimator_.epsilon / 2, rel=1e-4)
+
+
+def test_a_total_covers_the_release_of_a_schema():
+    table = pd.DataFrame({"a": X[:, 0].round(1), "c": np.where(X[:, 1] > 0, "p", "n"), "g": GROUPS, "y": Y})
+    schema = Schema.release(
+        table, epsilon=0.3, known={"a": Number(-5, 5), "g": Category([0, 1]), "y": Category([0, 1])}, label="y",
+        groups="g",
+    )  # fmt: skip
+    inside = FairDPSGDClassifier(schema=schema, lam=0.0, random_state=0)
+    model = PrivateThresholds(inside, schema=schema, total_epsilon=1.0).fit(table)
+    assert 0.9999 < model.privacy_.epsilon <= 1.0 and len(model.privacy_.parts) == 3
+    with pytest.raises(ValueError, match="No budget of its fits brings PrivateThresholds to total_epsilon="):
+        PrivateThresholds(inside, schema=schema, total_epsilon=0.2).fit(table)
+
+
+@pytest.mark.filterwarnings("ignore:.*cannot see what these read")
+@pytest.mark.parametrize(
+    ("inside", "total", "says"),
+    [
+        (PUBLIC, 1.0, "and not fitted yet; this LogisticRegression is not"),
+        (LogisticRegression(), 1.0, "and not fitted yet; this LogisticRegression is not"),
+        (make_pipeline(FunctionTransformer(), PRIVATE["thresholds"][1]), 1.0, "of a Pipeline none is"),
+        (PRIVATE["thresholds"][1], 1e-4, "'epsilon' parameter of PrivateThresholds must be"),
+        (PRIVATE["thresholds"][1], 0.0, "'total_epsilon' parameter"),
+        (clone(PRIVATE["thresholds"][1]).set_params(noise_multiplier=5.0, epsilon=9.0), 0.1, "noise_multiplier"),
+    ],
+)
+def test_a_total_that_cannot_be_divided_is_refused_before_anything_is_spent(inside, total, says):
+    ledger = PrivacyLedger()
+    model = PrivateThresholds(inside, total_epsilon=total, groups=[0, 1], ledger=ledger)
+    with pytest.raises(ValueError, match=says):
+        model.fit(X, Y, sensitive_features=GROUPS)
+    assert not ledger.entries
