@@ -225,8 +225,8 @@ def _warn_of_points(knots: Floats, outer: int, told_apart: float) -> None:
     if close:
         warn_caller(
             f"Nearly all numbers of column {', '.join(close)} are, by released counts, so close together beside their "
-            "size that a network may hardly tell them apart. Where it matters how they differ, subtract a public "
-            "number that is near them, or give bounds by a schema.",
+            "size, or so far beyond 1e13, where they are cut off, that a network may hardly tell them apart. Where it "
+            "matters how they differ, subtract a public number that is near them, or give bounds by a schema.",
             UtilityWarning,
         )
 

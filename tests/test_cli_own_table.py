@@ -23,7 +23,7 @@ import skfairdp
 import skfairdp.__main__ as cli
 from skfairdp._cli import read_table
 from skfairdp.privacy import PrivacyLedger, verify_file
-from skfairdp.schema import Boolean, Category, Date, Schema
+from skfairdp.schema import Boolean, Category, Date, Number, Schema
 from tests._tools.inside import check_columns, replaced
 from tests._tools.sources import recording_noise
 
@@ -511,6 +511,15 @@ def test_every_mistake_in_a_file_is_one_line_with_its_name(tmp_path, monkeypatch
     assert cli.main(["frontier", *arguments, "--out", "out"]) == 2
     err = [line for line in capsys.readouterr().err.split("\n") if line and not line.startswith("\r")]
     assert len(err) == 1 and err[0].startswith("skfairdp: ") and says in err[0]
+
+
+def test_a_file_without_names_is_refused_by_a_check_without_its_cells(tmp_path, capsys):
+    schema = Schema({"age": Number(17, 90), "sex": Category(["f", "m"])}, label="sex")
+    schema.save(tmp_path / "schema.yaml")
+    (tmp_path / "bare.csv").write_text("79,m\n31,f\n")
+    assert cli.main(["schema", "check", str(tmp_path / "bare.csv"), "--schema", str(tmp_path / "schema.yaml")]) == 2
+    err = capsys.readouterr().err
+    assert "its first line holds cells" in err and "79" not in err
 
 
 def test_rows_that_a_stray_quote_makes_one_of_are_told(tmp_path, capsys):

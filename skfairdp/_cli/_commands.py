@@ -312,6 +312,7 @@ def _check_schema(arguments: argparse.Namespace) -> int:
         unfilled = [name for name, known in said["known"].items() if isinstance(known, str)]
         raise _files.UsageError(f"--schema {arguments.schema} is not filled in yet: something is null in {unfilled}")
     table = _files.read_table(arguments.table, types=False, listed=_listed(schema.columns.items()))
+    _files.check_columns(table, list(schema.columns), arguments.table, roles=())
     try:
         counts, wrong = schema.misfits_by_kind(table), schema.misfits(table)
     except ValueError as error:

@@ -174,7 +174,7 @@ def _is_cell(name: str) -> bool:
 
 def check_columns(table: "pd.DataFrame", asked: Sequence[str], name: str, *, roles: Sequence[str]) -> None:
     """Refuse what is no column of the table, in quotes, where a space would not be seen, and a role for two of them."""
-    absent = [column for column in asked if column not in table.columns]
+    absent = [column for column in dict.fromkeys(asked) if column not in table.columns]
     if absent and any(map(_is_cell, table.columns)):  # cells of a person, which no error shows
         raise UsageError(
             f"{name} has no column {', '.join(map(repr, absent))}, and its first line holds cells, such as numbers, in "

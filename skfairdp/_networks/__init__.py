@@ -37,6 +37,7 @@ from skfairdp._networks._nets import (
     module_of,
     scale_last_layer,
     unset_net,
+    width_of,
 )
 from skfairdp._networks._parity import (
     AmountLoss,

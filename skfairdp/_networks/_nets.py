@@ -71,6 +71,10 @@ class Net:
             max_epochs=20 / larger if self.max_epochs is None else self.max_epochs,
         )
 
+    def width(self, n_features: int, n_outputs: int) -> int:
+        """How many features what learns is given."""
+        return max(n_features, 0 if self.hidden is not None else width_of(self.build(n_features, n_outputs, 0)))
+
     def reads_columns(self, n_features: int, n_classes: int) -> bool:
         """Whether it weighs all columns before anything else, so that they may be scaled for it; images are not."""
         if self.hidden is not None:
@@ -300,6 +304,15 @@ def unset_net(module: Any, **settings: Any) -> NeuralNetClassifier:
 def module_of(net: Any) -> Any:
     """Return the module of a trained skorch net; a module is its own."""
     return getattr(net, "module_", net)
+
+
+def width_of(module: nn.Module) -> int:
+    """How many numbers the first weights that learn are given, in a module of the user's: what stands before them may
+    make many of a column. 0 for our own, whose columns say it."""
+    module = getattr(module, "module", module)  # behind scales
+    if type(module).__module__.startswith("skfairdp."):
+        return 0
+    return next((w[0].numel() for w in module.parameters() if w.requires_grad and w.ndim > 1), 0)
 
 
 def _argument_names(make: Any) -> set[str]:

@@ -189,7 +189,8 @@ class PrivateError:
 
 PRIVATE_ERRORS: dict[str, PrivateError] = {
     "unknown value": PrivateError(
-        "{name} of {owner} holds a value that is not in '{parameter}'. Add it to '{parameter}', or drop those rows.",
+        "{name} of {owner} holds a value that is not in '{parameter}'. Add it to '{parameter}' (numbers are no texts), "
+        "or drop those rows.",
         "A value outside the public domain has no code. Any other value in its place would be made up.",
     ),
     "other classes": PrivateError(

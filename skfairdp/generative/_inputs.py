@@ -444,18 +444,21 @@ def read_container(estimator: Any, X: Any, units: bool, *, reset: bool, name: st
     """X as a DataFrame or an array, of whose shape and names, which are public, scikit-learn approves."""
     owner = type(estimator).__name__
     if isinstance(X, np.ma.MaskedArray):  # whatever is masked is missing
-        numbers = X.dtype.kind in "biuf"
-        X = np.ma.filled(X.astype(np.float64 if numbers else object), np.nan if numbers else None)
+        numbers = X.dtype.kind in "biufc"
+        X = np.ma.filled(X.astype(np.result_type(X, np.float64) if numbers else object), np.nan if numbers else None)
     X = _tables.as_container(X if units else _utils.as_dense(X, owner=owner, name=name), owner, table=not units)
     shape = (len(X), math.prod(X.shape[1:])) if units and X.ndim > 2 else X.shape
     blank = np.broadcast_to(np.zeros(()), shape)
+    if "c" in {dtype.kind for dtype in (X.dtypes if isinstance(X, pd.DataFrame) else [X.dtype])}:
+        raise _utils.private_error("complex", owner=owner, name=name)
     if isinstance(X, pd.DataFrame):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         check_array(blank, estimator=estimator, ensure_all_finite=False)
         return X.to_numpy() if units else X
-    if X.dtype.kind == "c":
-        raise _utils.private_error("complex", owner=owner, name=name)
-    validate_data(estimator, blank, reset=reset, ensure_all_finite=False)
+    try:
+        validate_data(estimator, blank, reset=reset, ensure_all_finite=False)
+    except ValueError as error:
+        raise _utils.without_values(error, owner=owner, name=name) from None
     return X
 
 

@@ -244,7 +244,8 @@ class LearnsSyntheticRows(ReadsCells):
         """Rows as a table with names, without the columns of the group."""
         if self.schema is not None:
             return rows
-        table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(np.asarray(rows))
+        names = getattr(self, "feature_names_in_", None)
+        table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(np.asarray(rows), columns=names)
         taken, owner = self.sensitive_columns, type(self).__name__
         if taken is not None:
             table, _ = split_sensitive_columns(table, taken, owner=owner, read_groups=False)
@@ -257,7 +258,8 @@ class LearnsSyntheticRows(ReadsCells):
         features = self._features(X if rows is None else take_rows(X, rows))
         if rows is None:
             schema = self.schema or self.encoder_.schema
-            RawTable.read(schema, features, owner=type(self).__name__, may_be_empty=True).warn_of_unread()
+            read = RawTable.read(schema, features, owner=type(self).__name__, may_be_empty=True)
+            read.warn_of_unread(by_user=self.schema is not None)
         return self._as_numbers(features)
 
     def _as_numbers(self, features: Any) -> Floats:

@@ -21,7 +21,7 @@ from skfairdp.gradient._parity import JUDGED, DPSGDPlan, PublicPenalty, SignedLo
 from skfairdp.privacy import DpEvent, GaussianMechanism, NeighboringRelation, NoiseSource, compose, gdp_mu, rounded_up
 
 if TYPE_CHECKING:
-    from skfairdp._networks import Network
+    from skfairdp._networks import Net, Network
 
 #: Of the range of the bounds, where a parity is asked for by its name.
 USUAL_DIFFERENCE = 0.01
@@ -335,9 +335,9 @@ class _OfAmounts:
 class AmountParity(_OfAmounts, SignedLoss):
     """The signed loss of amounts: pulls at the means of groups and weighs their losses, by noisy sums of both."""
 
-    def judge(self, data: TrainingData, n_rows: int, passes: float, cost: Cost) -> Any:
+    def judge(self, data: TrainingData, n_rows: int, net: "Net", cost: Cost) -> Any:
         """Plan the look at the predictions of the network that is returned: at errors as large as they are."""
-        owed = by_heart(data.X.shape[1], n_rows, passes)
+        owed = by_heart(net.width(data.X.shape[1], 1), n_rows, net.max_epochs)
         return AmountJudge(replace(self.asked, cuts_errors=False), *cost[:3], JUDGED * self.budget_share, owed)
 
     def terms(self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
@@ -410,7 +410,7 @@ class AmountsMoved(_OfAmounts, PublicPenalty):
 
     share_left = 1 - FOR_MOVES
 
-    def judge(self, data: TrainingData, n_rows: int, passes: float, cost: Cost) -> Any:
+    def judge(self, data: TrainingData, n_rows: int, net: "Net", cost: Cost) -> Any:
         """Plan the tables."""
         n_groups, of = len(self.asked.groups), "" if data.subjects is None else data.subjects.name
         if not 2 <= n_groups <= MOST_GROUPS:
@@ -419,7 +419,9 @@ class AmountsMoved(_OfAmounts, PublicPenalty):
                 f"and at most {MOST_GROUPS}, as each needs rows enough to show through the noise."
             )
         tables = TransportPlan(n_rows, n_groups, *cost[:3], of, FOR_MOVES)
-        return MovingPlan(tables, self.bounds, self.asked.distance, by_heart(data.X.shape[1], n_rows, passes))
+        return MovingPlan(
+            tables, self.bounds, self.asked.distance, by_heart(net.width(data.X.shape[1], 1), n_rows, net.max_epochs)
+        )
 
     def terms(self, plan: DPSGDPlan, data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:
         """The loss alone: a network that is as good as it can be."""

@@ -97,7 +97,7 @@ class TrainsNetwork(PrivateEstimator):
         duals = parity.plan(self.epsilon, self.delta, relation)
         cost = (self.epsilon, self.delta, relation, parity.share_left)
         net, scaling, taken = self._net(data, max_grad_norm, n_rows, cost)
-        judge = parity.judge(data, n_rows, net.max_epochs, cost)
+        judge = parity.judge(data, n_rows, net, cost)
         tables = None if scaling is None else scaling.tables
         # beside gradients whose noise is given nothing else is released
         looks = {} if self.noise_multiplier is not None else self._looks(data, net, n_rows, cost)

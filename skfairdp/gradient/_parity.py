@@ -148,7 +148,7 @@ class PublicPenalty(BaseEstimator):
         {parity_to_plan}
         """
 
-    def judge(self, data: TrainingData, n_rows: int, passes: float, cost: "Cost") -> None:
+    def judge(self, data: TrainingData, n_rows: int, net: "Net", cost: "Cost") -> None:
         """Plan nothing: the network is judged by the public rows.
 
         {judge_to_plan}
@@ -269,7 +269,7 @@ class SignedLoss(BaseEstimator):
         asked = read_rate_constraints(self.constraints, "SignedLoss")
         return RateConstraints(asked, data.domain.tolist(), data.classes.tolist(), "SignedLoss")
 
-    def judge(self, data: TrainingData, n_rows: int, passes: float, cost: "Cost") -> "Judge":
+    def judge(self, data: TrainingData, n_rows: int, net: "Net", cost: "Cost") -> "Judge":
         """Plan the look at the answers of the network that is returned.
 
         {judge_to_plan}
@@ -279,7 +279,8 @@ class SignedLoss(BaseEstimator):
         judge : Judge
             The noisy table, with its event.
         """
-        how: dict[str, Any] = {"share": JUDGED * self.budget_share, "n_features": data.X.shape[1], "passes": passes}
+        how: dict[str, Any] = {"share": JUDGED * self.budget_share, "passes": net.max_epochs}
+        how["n_features"] = net.width(data.X.shape[1], data.n_outputs)
         return Judge(self.constraints_for(data), n_rows, *cost[:3], **how)
 
     def terms(self, plan: "DPSGDPlan", data: TrainingData, network: "Network", lam: float | None, seed: int) -> Any:

@@ -1,6 +1,8 @@
 """A fair network, alone or as a stack of teachers: the F-LD learner that model M, SF-PATE and anybody may use."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -161,29 +163,34 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
             groups = _utils.group_domain(_utils.as_groups(sensitive_features, len(membership), owner=owner)).tolist()
         notions = by_position(read_constraints(self.constraints, owner, optional=True), groups, classes.tolist(), owner)
         seed = int(_utils.child_seeds(_utils.public_generator(self.random_state), 1)[0])
-        chosen = settled(net, len(features))
-        if net.hidden is None:
-            from skfairdp.lagrangian._trainer import train_with_groups
-
-            constraints = FairnessConstraints(notions, codes, len(classes), self.moments)
-            module, multipliers = train_with_groups(
-                chosen, features, constraints, membership, dual_settings(self), seed=seed, verbose=self.verbose
-            )
-        else:
-            center, scale = standard_scale(features)
-            perceptron, multipliers = self._perceptron(net, notions).train(
-                (features - center) / scale, codes, len(classes), membership, seed
-            )
-            module = perceptron.unscaled(center, scale).as_module()
-        self.net_ = fitted_net(chosen, module, classes, None)
+        trained = partial(self._trained, net, notions, len(classes), seed)
+        module, multipliers = trained(features, codes, membership)
+        self.net_ = fitted_net(settled(net, len(features)), module, classes, None)
         self.classes_ = classes
         self.multipliers_ = np.zeros((0, 1, 0)) if multipliers is None else multipliers
         self.violation_: float | None = None
         if membership is not None:
-            self._tell_judgement(features, codes, membership, groups)
+            self._tell_judgement(features, codes, membership, groups, trained)
         return self
 
-    def _tell_judgement(self, features: Floats, codes: Ints, membership: Floats, groups: list[Any]) -> None:
+    def _trained(
+        self, net: Any, notions: Any, n_classes: int, seed: int, X: Floats, y: Ints, membership: Floats | None
+    ) -> tuple[Any, Floats | None]:
+        """A network taught by these rows, and its multipliers."""
+        if net.hidden is None:
+            from skfairdp.lagrangian._trainer import train_with_groups
+
+            constraints, how = FairnessConstraints(notions, y, n_classes, self.moments), dual_settings(self)
+            net = settled(net, len(X))
+            return train_with_groups(net, X, constraints, membership, how, seed=seed, verbose=self.verbose)
+        center, scale = standard_scale(X)
+        rows = (X - center) / scale
+        perceptron, multipliers = self._perceptron(net, notions).train(rows, y, n_classes, membership, seed)
+        return perceptron.unscaled(center, scale).as_module(), multipliers
+
+    def _tell_judgement(
+        self, features: Floats, codes: Ints, membership: Floats, groups: list[Any], trained: Callable[..., Any]
+    ) -> None:
         """What the answers of the network do to the groups it was given, and a warning where that is not held."""
         from skfairdp._networks import predict_logits
 
@@ -191,7 +198,7 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
         constraints = held_by_network(self.constraints, groups, self.classes_.tolist(), owner)
         judgement = Judgement.by_weights(constraints, membership, codes, answers)
         if constraints.needs_labels:
-            judgement = judgement.after_learning(self._optimism(features, codes))
+            judgement = judgement.after_learning(_optimism(features, codes, membership, trained))
         set_judgement(self, judgement)
         self.violation_ = judgement.violation
         if self.lam_max > 0:
@@ -201,21 +208,6 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
                 f"Raise 'lam_max' ({self.lam_max:g}) or 'max_epochs' of 'net', or take another constraint: features, "
                 "or the price of errors, may not allow this one.",
             )
-
-    def _optimism(self, features: Floats, codes: Ints) -> float:
-        """Which share of the rows, at most, such a network is right about for having seen them."""
-        some = np.random.default_rng(0).permutation(len(codes))[:MOST_ROWS]
-        X, y = features[some], codes[some]
-        if len(y) < LEAST_ROWS:
-            return 1.0
-        learner = clone(self).set_params(constraints=None, random_state=0, verbose=0)
-
-        def answers(learned: Ints) -> Ints:
-            if len(np.unique(y[learned])) < 2:
-                return np.full_like(y, y[learned][0])
-            return np.asarray(learner.fit(X[learned], y[learned]).predict(X))
-
-        return tried_on_parts(y, answers, 0, len(codes))[2]
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -259,6 +251,22 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
         return FairPerceptron(
             net.hidden, notions, self.moments, net.max_epochs, net.batch_size, net.device, settings, self.verbose
         )
+
+
+def _optimism(X: Floats, y: Ints, membership: Floats, trained: Callable[..., Any]) -> float:
+    """Which share of the rows, at most, a network that is held to the same is right about for having seen them."""
+    from skfairdp._networks import predict_logits
+
+    some, n_rows = np.random.default_rng(0).permutation(len(y))[:MOST_ROWS], len(y)
+    X, y, membership = X[some], y[some], membership[some]
+
+    def answers(learned: Ints) -> Ints:
+        if len(np.unique(y[learned])) < 2:
+            return np.full_like(y, y[learned][0])
+        module, _ = trained(X[learned], y[learned], membership[learned])
+        return predict_logits(module, X).argmax(axis=1)
+
+    return 1.0 if len(y) < LEAST_ROWS else tried_on_parts(y, answers, 0, n_rows)[2]
 
 
 def as_perceptron(learner: Any) -> FairPerceptron | None:

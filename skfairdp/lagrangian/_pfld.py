@@ -18,8 +18,8 @@ from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of, r
 from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network, set_judgement
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
-from skfairdp._typing import ArrayLike, Ints, MaybeArray, SubjectLike
-from skfairdp._usefulness import MOST_ROWS, Comparison, may_fall_back, seen, tried_on_parts
+from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, SubjectLike
+from skfairdp._usefulness import LEAST_ROWS, MOST_ROWS, Comparison, may_fall_back, seen, tried_on_parts
 from skfairdp._utils import child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
 from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, dual_settings, settled
@@ -231,7 +231,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             )  # fmt: skip
             # all of this is released or public, up to the table of the answers of what is returned
             answers = predict_logits(module, rows).argmax(axis=1)
-            trial, optimism = self._tried(answers, rows, data, net, seeds[1])
+            trial, optimism = self._tried(answers, rows, data, net, released.get("membership"), seeds[1])
             falls_back = not trial.is_passed and may_fall_back(data.y) and fairness.constant_meets(constraints.notions)
             given = np.full_like(answers, trial.usual) if falls_back else answers
             judgement = plan.release_answers(groups[counted], data.y[counted], given[counted], noise)
@@ -245,31 +245,36 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         return self
 
     def _tried(
-        self, predicted: Ints, rows: "Tensor", data: TrainingData, net: "Net", seed: int
+        self, predicted: Ints, rows: "Tensor", data: TrainingData, net: "Net", groups: Floats | None, seed: int
     ) -> tuple[Comparison, float]:
-        """Whether the network beats one class alone on its rows, less what networks like it lose on others; and which
-        share of the rows at most it is right about for having seen them. Those are taught by some rows, asked about
-        all, and held to nothing: estimates of groups from few rows may make a network useless that is not."""
+        """Whether the network beats one class alone on its rows, less what networks like it lose on others, and which
+        share of the rows at most it is right about for having seen them: where labels count, of networks that are held
+        to the same, as a bound makes them learn rows by heart. Those of the first question are held to nothing:
+        estimates of groups from few rows may make a network useless that is not."""
         from skfairdp._networks import predict_logits
         from skfairdp.lagrangian._trainer import train_with_groups
 
-        on_its_rows, is_small, n_rows = seen(predicted, data.y, rows.shape[1]), may_fall_back(data.y), len(data.y)
-        looks_on = on_its_rows.is_passed if is_small else n_rows > MOST_ROWS and self._held(data).needs_labels
-        if not looks_on:
-            return on_its_rows, 0.0
-        some = slice(None) if is_small else np.random.default_rng(seed).permutation(n_rows)[:MOST_ROWS]
-        y, rows = data.y[some], rows[some]
+        n_rows, is_small, n_classes = len(data.y), len(data.y) <= MOST_ROWS, len(data.classes)
+        some = np.arange(n_rows) if is_small else np.random.default_rng(seed).permutation(n_rows)[:MOST_ROWS]
+        y, part = data.y[some], rows[some]
 
-        def answers(learned: Ints) -> Ints:
-            of_part = fairness.FairnessConstraints((), y[learned], len(data.classes))
-            of_size = net if is_small else self._net(len(learned))
-            module, _ = train_with_groups(of_size, rows[learned], of_part, None, dual_settings(self), seed=seed)
-            return predict_logits(module, rows).argmax(axis=1)
+        def on_parts(known: Floats | None) -> tuple[Comparison, float, float]:
+            def answers(learned: Ints) -> Ints:
+                held, of_size = self._constraints(data, y[learned]), net if is_small else self._net(len(learned))
+                held = held if known is not None else fairness.FairnessConstraints((), held.y, n_classes)
+                of_groups = None if known is None else known[learned]
+                module, _ = train_with_groups(of_size, part[learned], held, of_groups, dual_settings(self), seed=seed)
+                return predict_logits(module, part).argmax(axis=1)
 
-        trial, known, optimism = tried_on_parts(y, answers, seed, n_rows)
-        if not is_small:
-            return on_its_rows, optimism
-        return replace(trial, ahead=on_its_rows.ahead - max(0.0, known - trial.ahead)), optimism
+            return tried_on_parts(y, answers, seed, n_rows)
+
+        found, optimism = seen(predicted, data.y, rows.shape[1]), 0.0
+        if found.is_passed and may_fall_back(data.y):
+            trial, known, optimism = on_parts(None)
+            found = replace(trial, ahead=found.ahead - max(0.0, known - trial.ahead))
+        if self._held(data).needs_labels:
+            optimism = 1.0 if n_rows < LEAST_ROWS else on_parts(None if groups is None else groups[some])[2]
+        return found, optimism
 
     def _tell(self, trial: Comparison, falls_back: bool, judgement: Judgement) -> None:
         """Say so where one class is as good, or where the answers of what is returned do not hold a constraint."""

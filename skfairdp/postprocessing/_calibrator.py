@@ -136,7 +136,7 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         Here each fifth of the public rows is answered by what the other four calibrate, but for a row that is alone in
         its group. What all of them calibrate may differ: rows that it answers otherwise make ``gap_bound_`` wider, and
         so does that the bound was met on these rows. Of rows that the model has sampled only ``gap_`` is known:
-        ``gap_bound_`` is 1.
+        ``gap_bound_`` is 1. Public rows count as drawn independently: copies of a row are no further persons.
     agreement_ : float
         Share of the public rows whose prediction is unchanged.
     satisfied_ : bool

@@ -206,6 +206,11 @@ class ChargedForRows(PrivateEstimator):
         for part in Account.of(model).private:
             schema, passes = getattr(part, "schema", None), getattr(getattr(part, "net", None), "max_epochs", None)
             encoded = len(SchemaEncoder(schema).get_feature_names_out()) if isinstance(schema, Schema) else 0
+            module = inputs.network_of(part)
+            if module is not None:
+                from skfairdp._networks import width_of
+
+                encoded = max(encoded, width_of(module))
             width = max(data.X.shape[1], getattr(part, "n_features_in_", 0), encoded)
             knows_labels = part.privacy_.protects == Protects.SENSITIVE_ATTRIBUTE
             found.append(1.0 if knows_labels else by_heart(width, data.n_units, passes or 0.0))

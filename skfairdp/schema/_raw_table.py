@@ -314,26 +314,28 @@ class RawTable:
                 f"more (Schema.misfits(table) counts such cells).{_MISSING_ROLE if set(wrong) & set(also) else ''}"
             )
 
-    def warn_of_unread(self) -> None:
-        """Tell of cells of rows to predict that are no value; of private rows nothing of it may be told."""
-        unread = {name: n for name in self.schema.features if (n := self._unread(name, self.numbers[name]))}
+    def warn_of_unread(self, *, by_user: bool = True) -> None:
+        """Tell of cells of rows to predict that are no value; of private rows nothing of it may be told. By a schema
+        that is not the user's, such as one of sampled rows, none is missing that should not be."""
+        features = self.schema.features
+        unread = {name: n for name in features if (n := self._unread(name, self.numbers[name], by_user))}
         if unread:
             shown = ", ".join(f"{n:,} of {name!r}" for name, n in itertools.islice(unread.items(), 5))
             warn_caller(
-                f"{self.owner} got rows with cells that its schema cannot read, {shown}: they count as missing or, "
-                "where none may be missing, as the middle of the bounds. Compare how they are written, with "
-                "schema.misfits_by_kind(X).",
+                f"{self.owner} got rows with cells that cannot be read, {shown}: they count as missing or, where none "
+                "may be missing, as the middle of the bounds. Compare how they are written"
+                + (", with schema.misfits_by_kind(X)." if by_user else " with the rows of the fit."),
                 UtilityWarning,
             )
 
-    def _unread(self, name: Any, numbers: Any) -> int:
+    def _unread(self, name: Any, numbers: Any, by_user: bool) -> int:
         """How many cells cannot be read; of a list of values, where none is one of these, those that are not listed."""
         column = self.schema.columns[name]
         as_nothing = np.flatnonzero(np.isnan(numbers) | (numbers == column.read([None])[0]))
         if not len(as_nothing):
             return 0
         found = column.misfits(as_dataframe(self.table, [name])[name].iloc[as_nothing])
-        wrong = found["unreadable"] | (found["missing"] & (not column.missing))
+        wrong = found["unreadable"] | (found["missing"] & (by_user and not column.missing))
         if isinstance(column, Category):
             alone = getattr(column, "others", None) is not None or self.n_rows == 1 or found["missing"].all()
             wrong = found["beyond"] & (not alone and len(as_nothing) == self.n_rows)

@@ -17,7 +17,7 @@ PLACES = {
         "ImageLayers MLP Network ParityPenalty PrivateRows RowsOnDemand StackedMLP StackedModule WeightsByGroup "
         "additive_parts as_net batch_stream constant_module fitted_net is_constant module_of one_answer predict_logits "
         "predict_stacked prepare_network private_outputs products_of_step reduced_precision resolve_device "
-        "sums_by_group threads_of_steps train_stacked with_parts"
+        "sums_by_group threads_of_steps train_stacked width_of with_parts"
     ),
     "_networks._clipping": "has_hooks check_rows_stay_apart clipped_gradient_sum",
     "_networks._wide_sums": "Places DenseRows LayerRows SLACK Total wide",

@@ -248,8 +248,8 @@ def test_groups_among_the_columns_show_in_releases_only(container):
     assert first["error"] == (type(None), "None")
     for bad in (SECRET, None, 7, ["f"]):
         assert seen(single, given([*s[:-1], bad], old), Tape())["error"][1] == (
-            "sensitive_features of PFGuardGenerator holds a value that is not in 'groups'. Add it to 'groups', or drop "
-            "those rows."
+            "sensitive_features of PFGuardGenerator holds a value that is not in 'groups'. Add it to 'groups' "
+            "(numbers are no texts), or drop those rows."
         )
 
 

@@ -350,3 +350,22 @@ def test_cells_to_predict_that_cannot_be_read_are_told_without_a_schema_too():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.predict(table)
+        model.predict(table.assign(age=table["age"].where(table.index > 9)))  # nobody said that none is missing
+
+
+def test_rows_of_an_array_are_predicted_by_their_places_after_a_fit_of_a_table():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.normal(size=500), "pay": rng.normal(size=500)})
+    model = SyntheticDataClassifier(LogisticRegression(), bounds=(-4, 4), dtypes=float, classes=[0, 1], random_state=0)
+    model.fit(table, (table["pay"] > 0).astype(int))
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        np.testing.assert_array_equal(model.predict(table.to_numpy()), model.predict(table))
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, pd.DataFrame, np.ma.array])
+def test_complex_numbers_are_refused_in_any_container_before_anything_is_paid(wrap):
+    ledger, rng = PrivacyLedger(), np.random.default_rng(0)
+    model = SyntheticDataClassifier(LogisticRegression(), bounds=(-4, 4), classes=[0, 1], ledger=ledger)
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        model.fit(wrap(rng.normal(size=(500, 3)) + 0j), rng.integers(2, size=500))
+    assert not ledger.entries

@@ -135,12 +135,12 @@ def test_cells_of_rows_to_predict_that_cannot_be_read_are_told(name):
     foreign = TEST.assign(
         age="old", job=7, wage=[None] * (n - 1) + ["$5"], hired=TEST["hired"].where(last, "no day"), citizen=None,
     )  # fmt: skip
-    said = rf"cannot read, {n} of 'age', {n} of 'job', 1 of 'wage', {n - 1} of 'hired':"
+    said = rf"cannot be read, {n} of 'age', {n} of 'job', 1 of 'wage', {n - 1} of 'hired':"
     with pytest.warns(UtilityWarning, match=said):
         model.predict(foreign)
-    with pytest.warns(UtilityWarning, match=r"cannot read, 1 of 'age':"):  # one row may have a job of its own
+    with pytest.warns(UtilityWarning, match=r"cannot be read, 1 of 'age':"):  # one row may have a job of its own
         model.predict(foreign[-1:].assign(wage=5.0))
-    with pytest.warns(UtilityWarning, match=r"cannot read, 2 of 'age':"):  # where none may be missing
+    with pytest.warns(UtilityWarning, match=r"cannot be read, 2 of 'age':"):  # where none may be missing
         model.predict(TEST.assign(age=TEST["age"].where(np.arange(n) > 1)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
