@@ -266,10 +266,10 @@ def test_a_rate_of_a_rare_class_that_is_bounded_by_heart_is_not_expected_of_othe
 
         def rare(n, seed):
             rng = np.random.default_rng(seed)
-            groups, X = (rng.random(n) < 0.4).astype(int), rng.normal(size=(n, 15))
+            groups, X = (rng.random(n) < 0.4).astype(int), rng.normal(size=(n, 60))
             return X, (0.5 * X[:, 1] + rng.normal(size=n) > 1.45).astype(int), groups
 
-        X, y, groups = rare(4000, seed)
+        X, y, groups = rare(8000, seed)
         model.fit(X, y, sensitive_features=groups)
         X, y, groups = rare(40_000, 100 + seed)
         wrong = model.predict(X) != y

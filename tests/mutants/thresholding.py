@@ -5,7 +5,8 @@ import sys
 
 import numpy as np
 
-from skfairdp import _estimator, _judge, _transport, fairness
+from skfairdp import PFLDClassifier, _estimator, _judge, _transport, fairness, privacy
+from skfairdp._networks import _nets
 from skfairdp.fairness import RateConstraints, RateGate, _rate_gate, _rate_gate as _rate_bounds, rate_bounds
 from skfairdp.gradient import _amounts
 from skfairdp.metrics import _fairness
@@ -56,6 +57,29 @@ def a_calibrated_model_judged_by_what_taught_it(patch):
 def a_network_judged_as_if_nothing_taught_it(patch):
     """Error rates of few rows that a network knows by heart. Right: their bound leaves room for that."""
     patch.setattr(Judgement, "after_learning", lambda self, share: self)
+
+
+@mutant
+def a_bound_judged_by_networks_that_are_held_to_nothing(patch):
+    """A bound on a rare class is what makes a network learn rows by heart. Right: those tried are held to it."""
+
+    def tried(self, *given, own=PFLDClassifier._tried):
+        *before, _, seed = given
+        return own(self, *before, None, seed)
+
+    patch.setattr(PFLDClassifier, "_tried", tried)
+
+
+@mutant
+def a_module_that_makes_many_of_two_counted_as_two(patch):
+    """Columns counted where a module makes a thousand features of them. Right: what its weights are given."""
+    patch.setattr(_nets, "width_of", lambda module: 0)
+
+
+@mutant
+def a_total_spent_by_each_of_two_fits(patch):
+    """Both fits take the ε that they were given. Right: one factor brings both to the total."""
+    patch.setattr(privacy, "scale_for", lambda *given, **of: 1.0)
 
 
 @mutant
