@@ -404,6 +404,11 @@ ROWS = [
         "X of PATEClassifier", "not numbers", "encode",
     ),
     mistake(
+        "nothing but dates in X",
+        lambda ledger: fit_pate(ledger, np.full(R.X.shape, np.datetime64("2020-01-01T12:00:00.000000001"))),
+        "X of PATEClassifier", "not numbers", "encode",
+    ),
+    mistake(
         "public data as X",
         lambda ledger: fit_pate(ledger, PublicData(R.X)),
         "X of PATEClassifier", "got PublicData", "X_public",

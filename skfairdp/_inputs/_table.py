@@ -72,6 +72,9 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: 
     # of sums of private numbers, by which those are looked at, no warning may say that they overflow
     with _utils.without_context(), np.errstate(over="ignore", invalid="ignore"):
         try:
+            kinds = " ".join(map(str, np.ravel(getattr(features, "dtypes", getattr(features, "dtype", "")))))
+            if "date" in kinds or "time" in kinds:  # which numpy takes for numbers where all columns are such
+                raise TypeError
             if columns is None and name == "X":
                 features = validate_data(estimator, X, reset=reset, dtype=np.float64)
             else:
