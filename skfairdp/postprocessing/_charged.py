@@ -39,7 +39,10 @@ class _Price:
 
     def entries(self, factor: float) -> tuple[privacy.LedgerEntry, privacy.LedgerEntry]:
         """What they put on record."""
-        first, second = (copy(one).set_params(epsilon=factor * one.epsilon) for one in (self.first, self.second))
+        first, second = copy(self.first), copy(self.second)
+        if factor != 1:
+            for one in (first, second):
+                one.set_params(epsilon=factor * one.epsilon)
         plan = second._plan(self.read_by_second, self.relation)
         return first._entry_of(first._plan(self.read_by_first)), second._entry_of(plan)
 
@@ -100,6 +103,12 @@ class ChargedForRows(PrivateEstimator):
         if self.sensitive_columns is not None and not inputs.reads_whole(model, X):
             read, groups = split_sensitive_columns(X, self.sensitive_columns, owner=owner)
         given = inputs.FitArguments(read, y, groups, None, None, subject=subject).metadata(second)
+        if self.total_epsilon is not None and (model is not last or last.epsilon is None):
+            raise ValueError(
+                f"total_epsilon of {owner} needs an 'estimator' with an 'epsilon', and a plan before it is fitted: "
+                "a Pipeline has none. Give it the columns as they are, such as by a schema, or leave total_epsilon "
+                "None and set the 'epsilon' of both."
+            )
         if model is last:  # of a pipeline nothing is planned before it is fitted
             first, own = last._unfitted(), second._unfitted()
             with silence():  # the fits say it
@@ -110,15 +119,11 @@ class ChargedForRows(PrivateEstimator):
                 with silence():
                     price = _Price(first, data, own, own._rows_beside(relation, X, y, **rows), relation)
                     factor = 1.0 if self.total_epsilon is None else price.scale_for(self.total_epsilon, owner)
-                last.set_params(epsilon=factor * last.epsilon)
-                second.set_params(epsilon=factor * second.epsilon, total_epsilon=None)
-                second._check_settings()
+                if self.total_epsilon is not None:
+                    last.set_params(epsilon=factor * last.epsilon)
+                    second.set_params(epsilon=factor * second.epsilon, total_epsilon=None)
+                    second._check_settings()
                 privacy.check_room(owner, *zip((last.ledger, self.ledger), price.entries(factor), strict=True))
-        elif self.total_epsilon is not None:
-            raise ValueError(
-                f"total_epsilon of {owner} needs an 'estimator' that is planned before it is fitted, and of a Pipeline "
-                "none is. Give it the columns as they are, such as by a schema, or set the 'epsilon' of both."
-            )
         second.estimator = without_cells(model.fit, read, y, owner=owner, **given)
         # No report of an earlier fit stands beside this model.
         self.__dict__ = {name: vars(self)[name] for name in vars(second)} | {"estimator_": second.estimator}

@@ -664,6 +664,13 @@ def test_a_ledger_without_room_for_both_fits_is_charged_for_neither(kind, by_gro
         assert len(budget.entries) == (0 if short else 2)
 
 
+def test_a_ledger_of_both_fits_has_room_for_one_without_a_guarantee():
+    inside, ledger = PFLDClassifier(epsilon=None, classes=[0, 1], groups=[0, 1], random_state=0), PrivacyLedger()
+    model = PrivateThresholds(inside, groups=[0, 1], ledger=ledger)
+    model.fit(X[TRAIN], Y[TRAIN], sensitive_features=GROUPS[TRAIN])
+    assert model.privacy_.epsilon == ledger.epsilon_spent == math.inf
+
+
 def test_nothing_is_spent_on_one_ledger_where_the_other_has_no_room():
     first, second = PrivacyLedger(), PrivacyLedger(epsilon=0.3)
     inside = clone(PRIVATE["thresholds"][1]).set_params(ledger=first)
@@ -774,7 +781,8 @@ def test_a_total_covers_the_release_of_a_schema():
     [
         (PUBLIC, 1.0, "and not fitted yet; this LogisticRegression is not"),
         (LogisticRegression(), 1.0, "and not fitted yet; this LogisticRegression is not"),
-        (make_pipeline(FunctionTransformer(), PRIVATE["thresholds"][1]), 1.0, "of a Pipeline none is"),
+        (make_pipeline(FunctionTransformer(), PRIVATE["thresholds"][1]), 1.0, "a Pipeline has none"),
+        (PFLDClassifier(epsilon=None, classes=[0, 1], groups=[0, 1]), 1.0, "with an 'epsilon', and a plan"),
         (PRIVATE["thresholds"][1], 1e-4, "'epsilon' parameter of PrivateThresholds must be"),
         (PRIVATE["thresholds"][1], 0.0, "'total_epsilon' parameter"),
         (clone(PRIVATE["thresholds"][1]).set_params(noise_multiplier=5.0, epsilon=9.0), 0.1, "noise_multiplier"),
