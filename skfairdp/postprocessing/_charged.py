@@ -24,6 +24,8 @@ from skfairdp.postprocessing import _inputs as inputs
 from skfairdp.privacy import Account, NeighboringRelation, Protects, PublicReads, refuse_ledger_of_seed
 from skfairdp.schema import Schema, SchemaEncoder
 
+#: Of its own tables.
+LEAST_EPSILON = 1e-3
 _MADE_UP = 20  # rows of each kind by which a model is tried before anything is spent
 
 
@@ -122,11 +124,16 @@ class ChargedForRows(PrivateEstimator):
                 if self.total_epsilon is not None:
                     last.set_params(epsilon=factor * last.epsilon)
                     second.set_params(epsilon=factor * second.epsilon, total_epsilon=None)
-                    second._check_settings()
+                    if second.epsilon < LEAST_EPSILON:
+                        raise ValueError(
+                            f"total_epsilon={self.total_epsilon:g} of {owner} leaves its tables an epsilon below "
+                            f"{LEAST_EPSILON:g}. Raise it, or the share of its own 'epsilon' ({self.epsilon:g})."
+                        )
                 privacy.check_room(owner, *zip((last.ledger, self.ledger), price.entries(factor), strict=True))
         second.estimator = without_cells(model.fit, read, y, owner=owner, **given)
-        # No report of an earlier fit stands beside this model.
-        self.__dict__ = {name: vars(self)[name] for name in vars(second)} | {"estimator_": second.estimator}
+        # No report of an earlier fit stands beside this model; what scikit-learn's searches call back stays.
+        kept = {name: value for name, value in vars(self).items() if name in vars(second) or "callback" in name}
+        self.__dict__ = kept | {"estimator_": second.estimator}
         second.fit(X, y, **rows)
         self.__dict__.update({name: value for name, value in vars(second).items() if name not in parameters})
         return True
@@ -223,9 +230,12 @@ class ChargedForRows(PrivateEstimator):
 
     def _planned(self, X: Any, y: Any, **fit_params: Any) -> Any:
         if inputs.fits_its_estimator(self):
+            cost = f"estimator.planned_privacy(X, y, ...) and its own epsilon={self.epsilon:g}, delta={self.delta:g}"
+            cost = (
+                cost if self.total_epsilon is None else f"total_epsilon={self.total_epsilon:g} at delta={self.delta:g}"
+            )
             raise NotFittedError(
-                f"What {type(self).__name__} releases is planned for a fitted 'estimator' only. Both fits cost "
-                f"estimator.planned_privacy(X, y, ...) and its own epsilon={self.epsilon:g}, delta={self.delta:g}."
+                f"What {type(self).__name__} releases is planned for a fitted 'estimator' only. Both fits cost {cost}."
             )
         return super()._planned(X, y, **fit_params)
 

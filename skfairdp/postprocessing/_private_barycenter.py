@@ -20,7 +20,7 @@ from skfairdp._utils import as_amounts, warn_caller
 from skfairdp._utils._sklearn import HasMethods, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning
 from skfairdp.postprocessing import _group_guess as guessing
-from skfairdp.postprocessing._charged import ChargedForRows
+from skfairdp.postprocessing._charged import LEAST_EPSILON, ChargedForRows
 from skfairdp.postprocessing._inputs import last_part, thawed
 from skfairdp.privacy import Account, NeighboringRelation, rounded_up
 from skfairdp.schema import with_schema
@@ -71,8 +71,9 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         cost. One row in three teaches nothing then, and is what ``gap_bound_`` is taken from. Where by public numbers
         a guess does not help, or the released counts do not show that groups come closer, predictions stay as they are.
     total_epsilon : float, default=None
-        What the fit of the estimator, which is not fitted yet, and this one cost together, with schemas released for
-        them: one factor divides it, by which the ``epsilon`` of both are multiplied. None takes these as they are.
+        What the fit of the estimator, which is not fitted yet, and this one cost together at ``delta``, with schemas
+        released for them, in [1e-3, 1e4]. One factor divides it, by which the ``epsilon`` of both are multiplied. None
+        takes these as they are.
     {groups, sensitive_columns, schema}
     random_state : int, RandomState, Generator or None, default=None
         Public: what the network that guesses begins with.
@@ -141,10 +142,10 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "bounds": "no_validation",  # amount_bounds says what is wrong
-        "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
+        "epsilon": [Interval(Real, LEAST_EPSILON, 1e6, closed="both")],
         "gamma": [Interval(Real, 0, 1, closed="both")],
         "group_at_prediction": ["boolean"],
-        "total_epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
+        "total_epsilon": [Interval(Real, LEAST_EPSILON, 1e4, closed="both"), None],
     }
 
     _kind = "regressor"

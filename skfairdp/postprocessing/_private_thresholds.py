@@ -25,7 +25,7 @@ from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import RateConstraints, read_rate_constraints
 from skfairdp.postprocessing import _inputs as inputs
 from skfairdp.postprocessing._bins import BinsPlan, bins_of, owed_to_choosing, owed_to_learning, smoothed_counts
-from skfairdp.postprocessing._charged import ChargedForRows
+from skfairdp.postprocessing._charged import LEAST_EPSILON, ChargedForRows
 from skfairdp.postprocessing._constrained import answer_counts, fair_answers, for_own_answers, predicted_counts
 from skfairdp.postprocessing._group_guess import guessed_kinds, guessing_network, with_guess
 from skfairdp.privacy import NeighboringRelation, rounded_up
@@ -79,8 +79,9 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         over higher ones. By public numbers there is no guess, but one rule by the score alone, which pays for parity
         with much accuracy: of few rows, with a small ε, of many groups, and of rows in chunks.
     total_epsilon : float, default=None
-        What the fit of the estimator, which is not fitted yet, and this one cost together, with schemas released for
-        them: one factor divides it, by which the ``epsilon`` of both are multiplied. None takes these as they are.
+        What the fit of the estimator, which is not fitted yet, and this one cost together at ``delta``, with schemas
+        released for them, in [1e-3, 1e4]. One factor divides it, by which the ``epsilon`` of both are multiplied. None
+        takes these as they are.
     {groups, sensitive_columns, schema}
     random_state : int, RandomState, Generator or None, default=None
         Public: makes the key of the hash that settles randomised answers.
@@ -144,9 +145,9 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [A_LEARNER, None],
-        "epsilon": [Interval(Real, 1e-3, 1e6, closed="both")],
+        "epsilon": [Interval(Real, LEAST_EPSILON, 1e6, closed="both")],
         "group_at_prediction": ["boolean"],
-        "total_epsilon": [Interval(Real, 0, 1e9, closed="right"), None],
+        "total_epsilon": [Interval(Real, LEAST_EPSILON, 1e4, closed="both"), None],
     }
 
     def fit(
