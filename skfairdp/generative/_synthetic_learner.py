@@ -246,6 +246,8 @@ class LearnsSyntheticRows(ReadsCells):
             return rows
         names = getattr(self, "feature_names_in_", None)
         table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(np.asarray(rows), columns=names)
+        if names is None and all(isinstance(name, str) for name in table.columns):  # a table after a fit of an array
+            table = table.set_axis(range(table.shape[1]), axis=1)
         taken, owner = self.sensitive_columns, type(self).__name__
         if taken is not None:
             table, _ = split_sensitive_columns(table, taken, owner=owner, read_groups=False)

@@ -231,9 +231,8 @@ class ChargedForRows(PrivateEstimator):
     def _planned(self, X: Any, y: Any, **fit_params: Any) -> Any:
         if inputs.fits_its_estimator(self):
             cost = f"estimator.planned_privacy(X, y, ...) and its own epsilon={self.epsilon:g}, delta={self.delta:g}"
-            cost = (
-                cost if self.total_epsilon is None else f"total_epsilon={self.total_epsilon:g} at delta={self.delta:g}"
-            )
+            if self.total_epsilon is not None:
+                cost = f"total_epsilon={self.total_epsilon:g} at delta={self.delta:g}"
             raise NotFittedError(
                 f"What {type(self).__name__} releases is planned for a fitted 'estimator' only. Both fits cost {cost}."
             )

@@ -360,6 +360,9 @@ def test_rows_of_an_array_are_predicted_by_their_places_after_a_fit_of_a_table()
     model.fit(table, (table["pay"] > 0).astype(int))
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         np.testing.assert_array_equal(model.predict(table.to_numpy()), model.predict(table))
+    model.fit(table.to_numpy(), (table["pay"] > 0).to_numpy().astype(int))
+    with pytest.warns(UserWarning, match="X has feature names"):
+        np.testing.assert_array_equal(model.predict(table.to_numpy()), model.predict(table))
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, pd.DataFrame, np.ma.array])
