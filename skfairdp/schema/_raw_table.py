@@ -338,7 +338,8 @@ class RawTable:
         wrong = found["unreadable"] | (found["missing"] & (by_user and not column.missing))
         if isinstance(column, Category):
             alone = getattr(column, "others", None) is not None or self.n_rows == 1 or found["missing"].all()
-            wrong = found["beyond"] & (not alone and len(as_nothing) == self.n_rows)
+            is_left = len(column.values) == 1 and not by_user  # by noise, of a column that may hold more
+            wrong = found["beyond"] & (not (alone or is_left) and len(as_nothing) == self.n_rows)
         return int(wrong.sum())
 
     # ------------------------------------------------------------------ label
