@@ -22,7 +22,7 @@ _INSIDE = """
     generative._group_rates.ModelBySums generative._table_codec.TableEncoder generative._table_codec.UnitEncoder
     generative._usefulness.TableForecast lagrangian._perceptron.Perceptron papers._adversarial.NetworkModel
     pate._constrained_student.BlindRule pate._query_plan.SumsForecast pate._sfpate_student.NetworkStudent
-    pate._soft_label_student.HingeFeatures pate._student_training.ConstantStudent
+    pate._soft_label_student.HingeFeatures pate._soft_label_student.LevelRates pate._student_training.ConstantStudent
     pate._student_training.StudentTrainingSet pate._votes.ReleasedVotes postprocessing._constrained.BinAnswers
     postprocessing._thresholding.CalibratedModel postprocessing._gated.LaterLabels
     postprocessing._group_guess.GroupGuess postprocessing._group_guess.GuessedTransport
