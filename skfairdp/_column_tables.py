@@ -22,8 +22,9 @@ Cost = tuple[float, float, NeighboringRelation, float]
 
 #: At most of the squared cost of the fit that rates of groups leave: gradients have 4 % more noise.
 SHARE = 0.08
-#: Nor is a count known to less than a hundredth of the rows, which shifts quantiles by a few hundredths.
-ENOUGH = 100.0
+#: Nor is a count known to less than a hundredth of the rows, which shifts quantiles by a few hundredths. Curves follow
+#: amounts that one row in twelve has, such as gains on capital, which are not seen behind that.
+ENOUGH, ENOUGH_FOR_CURVES = 100.0, 500.0
 ROUNDS = 3
 CELLS = 32  # a power of two; each round looks up to so many times more closely
 LIGHT = 0.25  # neighbouring cells become one below this part of an equal share
@@ -70,6 +71,7 @@ class ColumnTables:
     relation: NeighboringRelation
     share: float = 1.0
     has_bounds: bool = True
+    for_curves: bool = False
 
     @property
     def should_release(self) -> bool:
@@ -87,7 +89,7 @@ class ColumnTables:
         moved, mu = self._moved, self._mu(SHARE, self.rounds)
         if self.rounds < ROUNDS:
             mu = max(mu, min(self._mu(MOST_SHARE, self.rounds), CLEAR * moved / self.n_rows * 1.01))
-        mu = min(mu, ENOUGH * moved / self.n_rows)
+        mu = min(mu, (ENOUGH_FOR_CURVES if self.for_curves else ENOUGH) * moved / self.n_rows)
         return GaussianMechanism(moved / mu, sensitivity=moved, relation=self.relation)
 
     @property
@@ -123,10 +125,14 @@ class ColumnTables:
         return found
 
     def release(self, X: Any, noise: NoiseSource, *, near: bool = False) -> Floats:
-        """Release the tables, and return the quantiles that follow from them; ``near``: no row lies far from others."""
+        """Release the tables, and return the quantiles that follow from them; ``near``: no row lies far from others.
+        For curves a number that many rows have takes one of them, and leaves the others to other numbers."""
         edges = self.release_cells(X, noise, self.rounds - 1)
         noisy = self.counts.release(self.table(X, edges), noise)
         shares = self.shares(edges, noisy)
+        if self.for_curves:
+            seen = CLEAR_OF_NOISE * self.counts.sigma * math.sqrt(CELLS) / self.n_rows
+            shares = np.stack([_one_knot_a_cell(part, seen) for part in shares])
         if near:
             edges = np.stack(
                 [without_far_ends(*of, self.counts.sigma) for of in zip(edges, noisy[:, None], strict=True)]
@@ -180,7 +186,7 @@ class Scaling:
         if not net.reads_columns(n_features, len(data.classes)):
             return None
         if schema is not None:
-            tables = ColumnTables(number_places(schema), n_rows, *cost)
+            tables = ColumnTables(number_places(schema), n_rows, *cost, for_curves=True)
             return cls(tables.places, True, net.hidden is not None, tables) if tables.should_release else None
         places = tuple(map(NumberPlace, range(n_features)))
         if by_public_rows and data.public is not None and len(data.public.X) >= LEAST_PUBLIC:
@@ -316,7 +322,15 @@ def without_far_ends(edges: Floats, counts: Floats, noise: float) -> Floats:
 
 def _quantiles(edges: Floats, shares: Floats) -> Floats:
     """Quantiles of one column at KNOTS levels, apart from each other."""
-    return _apart(np.interp((np.arange(KNOTS) + 0.5) / KNOTS, np.r_[0.0, np.cumsum(shares)], edges))
+    levels = (np.arange(KNOTS) + 0.5) / KNOTS * shares.sum()
+    return _apart(np.interp(levels, np.r_[0.0, np.cumsum(shares)], edges))
+
+
+def _one_knot_a_cell(shares: Floats, seen: float) -> Floats:
+    """Shares of which none takes more than one knot, where what the others have is more than noise would be."""
+    heavy = shares > 1 / KNOTS
+    rest = float(shares[~heavy].sum())
+    return np.where(heavy, rest / (KNOTS - heavy.sum()), shares) if rest > seen else shares
 
 
 def _apart(knots: Floats) -> Floats:

@@ -179,6 +179,29 @@ def test_the_first_layer_treats_rows_alone_and_a_null_record_stays_one():
     assert torch.equal(together.nan_to_num(), alone.nan_to_num())
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_an_amount_that_few_rows_have_gets_the_knots_that_zeros_do_not_need(seed):
+    rng = np.random.default_rng(seed)
+    amounts = np.where(rng.random(30_000) < 0.08, rng.lognormal(8.5, 1, 30_000), 0.0).clip(0, 1e5)
+    one = ColumnTables((NumberPlace(0),), 30_000, 1.0, 1e-5, ZERO_OUT, for_curves=True)
+    with recording_noise(rng):
+        from skfairdp.privacy import _noise
+
+        knots = one.release((amounts / 5e4 - 1)[:, None], _noise.open_source(0))[0]
+    below = np.array([(amounts[amounts > 0] < knot).mean() for knot in (knots + 1) * 5e4])
+    assert below[0] == 0 and np.sum((below > 0.1) & (below < 0.99)) >= 4 and np.diff(below).max() < 0.4
+
+
+@pytest.mark.parametrize("share", [0.0, 0.004])
+def test_what_may_be_noise_alone_gets_no_knot_of_a_number_that_all_have(share):
+    amounts = np.where(np.random.default_rng(0).random(30_000) < share, 0.5, -1.0)[:, None]
+    one = ColumnTables((NumberPlace(0),), 30_000, 1.0, 1e-5, ZERO_OUT, for_curves=True)
+    with recording_noise(np.random.default_rng(1)):
+        from skfairdp.privacy import _noise
+
+        assert one.release(amounts, _noise.open_source(0))[0, -2] < -0.99
+
+
 @pytest.mark.parametrize("hidden", [(), (5,)])
 def test_no_row_moves_a_sum_of_scaled_rows_past_the_bound(hidden):
     """Clipped by what the network multiplies: scaled numbers and hats, wherever the knots lie."""
