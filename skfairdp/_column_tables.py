@@ -22,9 +22,10 @@ Cost = tuple[float, float, NeighboringRelation, float]
 
 #: At most of the squared cost of the fit that rates of groups leave: gradients have 4 % more noise.
 SHARE = 0.08
-#: Nor is a count known to less than a hundredth of the rows, which shifts quantiles by a few hundredths. Curves follow
-#: amounts that one row in twelve has, such as gains on capital, which are not seen behind that.
-ENOUGH, ENOUGH_FOR_CURVES = 100.0, 500.0
+#: Nor is a count known to less than a hundredth of the rows, which shifts quantiles by a few hundredths.
+ENOUGH = 100.0
+#: Curves follow amounts that one row in twelve has, such as gains on capital, which are not seen behind that.
+ENOUGH_FOR_CURVES = 500.0
 ROUNDS = 3
 CELLS = 32  # a power of two; each round looks up to so many times more closely
 LIGHT = 0.25  # neighbouring cells become one below this part of an equal share

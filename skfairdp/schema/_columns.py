@@ -540,7 +540,7 @@ def _as_numbers(values: Any, decimal: str = ".", thousands: str = "", unit: str 
     and parsers of whole columns, as pandas has, change their mind about all where they meet one of another type."""
     cells = cells_of(values)
     if isinstance(cells.dtype, pd.CategoricalDtype):
-        own = _as_numbers(cells.cat.categories.to_series(), decimal, thousands, unit)
+        own = _as_numbers(cells.cat.categories.astype(object), decimal, thousands, unit)
         return np.asarray(np.append(own, np.nan)[cells.cat.codes.to_numpy()])
     if pd.api.types.is_numeric_dtype(cells.dtype):
         numbers = np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))

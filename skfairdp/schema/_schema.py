@@ -368,7 +368,7 @@ class Schema:
         if absent:
             raise ValueError(
                 f"The table lacks {len(absent)} column(s) of the Schema: {absent[:5]}. It has {given[:20]}. Rename its "
-                "columns, or leave those out of the Schema."
+                "columns as they were at fit, or leave those out of the Schema if one was given."
             )
         frame = as_dataframe(table, [name for name in self.columns if name in known])
         return {name: frame.iloc[:, j] for j, name in enumerate(frame.columns)}

@@ -38,6 +38,15 @@ def test_values_beyond_the_bounds_count_as_the_bound_and_unknown_categories_are_
     assert "smith" not in set(new["job"].dropna())
 
 
+def test_amounts_that_are_decimals_are_numbers_whose_own_values_no_row_that_is_drawn_has():
+    amounts = np.random.default_rng(0).normal(300, 90, 2000).round(2)
+    X = pd.DataFrame({"amount": [Decimal(f"{amount:.2f}") for amount in amounts]})
+    with pytest.warns(PrivacyLeakWarning, match="read the types"):
+        generator = PFGuardGenerator(epsilon=10, balance=None, random_state=0).fit(X)
+    drawn = generator.sample(2000, random_state=0).amount
+    assert drawn.dtype == np.float64 and drawn.isin(amounts).mean() < 0.1 and 200 < drawn.median() < 400
+
+
 @pytest.mark.parametrize("odd", [None, pd.NA, np.nan, 10**25, 10**400])
 def test_one_odd_cell_among_numbers_makes_no_list_of_their_column(odd):
     X = np.random.default_rng(0).normal(size=(300, 2)).astype(object)

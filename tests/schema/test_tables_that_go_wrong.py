@@ -3,7 +3,9 @@
 import datetime
 import decimal
 import pickle
+import sys
 import warnings
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -234,6 +236,19 @@ def test_words_for_nothing_are_missing_in_texts_of_every_library(dtype):
     })  # fmt: skip
     counts = Schema({"n": Number(0, 10, missing=True), "c": Category(["a"], missing=True)}).misfits_by_kind(table)
     assert counts.loc["n"].tolist() == [4, 1, 0] and counts.loc["c"].tolist() == [4, 0, 1]
+
+
+@pytest.mark.parametrize("dtype", ["str", pd.ArrowDtype(pa.string()), "category"])
+def test_texts_of_every_library_are_read_once(dtype):
+    """Found: categories of pyarrow's texts were categories again, a thousand levels deep, with a copy at each."""
+    cells, calls = pd.Series(["1,5", "2,5", None]).astype(dtype), Counter()
+    sys.setprofile(lambda frame, event, arg: calls.update([frame.f_code.co_name] * (event == "call")))
+    try:
+        numbers = Number(0, 10, decimal=",", missing=True).read(cells)
+    finally:
+        sys.setprofile(None)
+    np.testing.assert_array_equal(numbers, [1.5, 2.5, np.nan])
+    assert max(calls.values()) < 100
 
 
 @pytest.mark.parametrize("dtype", [pd.ArrowDtype(pa.float64()), "Float64", float])
