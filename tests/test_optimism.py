@@ -9,13 +9,25 @@ from fairlearn.reductions import AbsoluteLoss, BoundedGroupLoss, SquareLoss
 from scipy.stats import ks_2samp
 from sklearn.base import clone
 from sklearn.ensemble import VotingRegressor
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
-from skfairdp import FairDPSGDClassifier, FairDPSGDRegressor, PFLDClassifier, SFPATEClassifier
+from skfairdp import (
+    FairDPSGDClassifier,
+    FairDPSGDRegressor,
+    FairnessCalibrator,
+    FairPATEClassifier,
+    PFLDClassifier,
+    PublicData,
+    SFPATEClassifier,
+    SyntheticDataClassifier,
+)
+from skfairdp.exceptions import FairnessWarning
 from skfairdp.fairness import RateBound, RateConstraints, RateParity
 from skfairdp.gradient import mlp
 from skfairdp.lagrangian import LagrangianClassifier
+from skfairdp.pate import ConstrainedStudent
 from skfairdp.postprocessing import PrivateBarycenter, PrivateThresholds
 from skfairdp.privacy import NeighboringRelation, NoiseSource
 from tests._tools.inside import Judge, Judgement, owed_to_choosing, width_of
@@ -255,6 +267,61 @@ COUNTS = np.array([[[300.0, 100.0], [100.0, 300.0]], [[75.0, 25.0], [25.0, 75.0]
 def bound(asked, optimism, counts=COUNTS, apart=0.0):
     plain = Judgement(RateConstraints([asked], [0, 1], [0, 1]), counts)
     return replace(plain, optimism=optimism, apart=apart).gap_bound - plain.gap_bound
+
+
+WIDE = {
+    "FairPATE": lambda bound: FairPATEClassifier(
+        epsilon=50.0, student=ConstrainedStudent(bound), classes=[0, 1], groups=[0, 1], random_state=0, noise_seed=0
+    ),
+    "synthetic rows": lambda bound: SyntheticDataClassifier(
+        FairErrors(bound),
+        epsilon=50.0,
+        classes=[0, 1],
+        groups=[0, 1],
+        bounds=(-4, 4),
+        dtypes=float,
+        random_state=0,
+        noise_seed=0,
+        n_samples=5000,
+    ),
+}
+
+
+class FairErrors(LogisticRegression):
+    """A logistic regression that says what it is to hold."""
+
+    def __init__(self, constraints=None):
+        super().__init__(C=0.01)
+        self.constraints = constraints
+
+    def fit(self, X, y, sensitive_features=None):
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_errors_that_teachers_or_sums_know_by_heart_are_expected_of_others(kind):
+    X, y, groups = table(500, 1, easy=1.0, noise=149)
+    bound = RateBound("error_rate", upper=0.34)
+    model = WIDE[kind](bound).fit(X, y, sensitive_features=groups)
+    X, y, groups = table(40_000, 2, easy=1.0, noise=149)
+    errors = model.predict(X) != y
+    worst = max(float(errors[groups == group].mean()) for group in (0, 1))
+    assert worst - 0.34 <= model.gap_bound_ and (worst <= 0.34 or model.constraint_holds_ != "yes")
+
+
+def test_public_rows_that_a_penalty_may_know_by_heart_bound_no_gap_of_others():
+    X, y, groups = table(600, 0)
+    public = PublicData(*(part[:150] for part in (X, groups)))
+    how = {"classes": [0, 1], "groups": [0, 1], "random_state": 0, "noise_seed": 0}
+    model = FairDPSGDClassifier(lam=1.0, net=mlp((4,), max_epochs=2), parity="public_penalty", **how)
+    fair = FairnessCalibrator(model, gamma=0.1, method="threshold")
+    with pytest.warns(FairnessWarning, match="rows that may have taught its penalty may differ"):
+        fair.fit(X[150:], y[150:], sensitive_features=groups[150:], X_public=public)
+    assert fair.gap_bound_ == 1 and fair.constraint_holds_ != "yes"
+    others = fair.set_params(estimator=model.set_params(lam=0.0)).fit(
+        X[150:], y[150:], sensitive_features=groups[150:], X_public=public
+    )
+    assert others.gap_bound_ < 1
 
 
 @pytest.mark.parametrize("kind", ["PF-LD", "F-LD"])

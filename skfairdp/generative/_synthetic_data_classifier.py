@@ -397,7 +397,8 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
             return plan
         n_rows = TableForecast.of(data.layout, self.epsilon, self.delta).n_looked_at
         looks = 1 if _judge.tightened(learner, 1.0) is None else 2
-        return replace(plan, judge=Judge(held, n_rows, self.epsilon, self.delta, plan.relation, looks=looks))
+        how = {"looks": looks, "n_features": data.layout.n_columns}
+        return replace(plan, judge=Judge(held, n_rows, self.epsilon, self.delta, plan.relation, **how))
 
     def _another_learner(self) -> tuple[Any, bool]:
         return self._learner(len(self.classes_), self.bound_factor_)

@@ -260,7 +260,11 @@ def _of_own_type(entries: pd.Series) -> pd.Series:
     part of it."""
     series = entries.mask(entries.isna(), None).infer_objects()
     known = series.dropna()
-    if series.dtype == object and len(known) and all(isinstance(n, Real | Decimal) and not isinstance(n, bool) for n in known):
+    if (
+        series.dtype == object
+        and len(known)
+        and all(isinstance(n, Real | Decimal) and not isinstance(n, bool) for n in known)
+    ):
         return pd.Series(_tables.as_numbers(series))
     return series
 

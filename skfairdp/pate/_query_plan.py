@@ -249,7 +249,8 @@ def _look_of(owner: Any, data: TrainingData, voting: Any, forecast: VoteForecast
     look: NoisyParityEstimate | Judge
     if isinstance(student, ConstrainedStudent):
         looks, held = 1 if tightened(student, 0.5) is None else 2, student.rates_of(data.domain, data.classes)
-        look = Judge(held, data.n_units, owner.epsilon, owner.delta, data.relation, looks=looks)
+        cost = owner.epsilon, owner.delta, data.relation
+        look = Judge(held, data.n_units, *cost, looks=looks, n_features=data.X.shape[1])
     elif not isinstance(voting, SoftVoting) or isinstance(forecast, SumsForecast):
         return None
     else:

@@ -69,8 +69,8 @@ _EITHER_ORDER = (
     "is meant, say so: known={{'name': Date(first, last, format=...)}}."
 )
 _UNREADABLE = (
-    "found texts beside numbers, dates or booleans in {names}, such as '>5000' or 'n.k.', which are read as missing, or "
-    "'01234', which is read as 1234. Replace them by numbers, or give known={{'name': 'category'}}."
+    "found texts beside numbers, dates or booleans in {names}, such as '>5000' or 'n.k.', which are read as missing, "
+    "or '01234', which is read as 1234. Replace them by numbers, or give known={{'name': 'category'}}."
 )
 _OTHER_WAY = (
     "cannot read about %.0f %% of the rows of {names}, which are not blank: it reads %s, and they are written in "

@@ -340,7 +340,9 @@ def test_texts_beside_numbers_are_told_of(text):
     table = pd.DataFrame({"pay": [text if one > 4500 else str(one) for one in numbers], "rich": numbers > 2000})
     with (
         recording_noise(entropy=0),
-        pytest.warns(UserWarning, match=r"found texts beside numbers.*\['pay'\].*read as missing.*'01234', which is read as 1234"),
+        pytest.warns(
+            UserWarning, match=r"found texts beside numbers.*\['pay'\].*read as missing.*'01234', which is read as 1234"
+        ),
     ):
         column = Schema.release(table, epsilon=9.0, label="rich").columns["pay"]
     assert column.missing and np.isnan(column.read([text])[0])
