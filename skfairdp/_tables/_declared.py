@@ -359,6 +359,8 @@ def as_numbers(column: Any) -> Floats:
 
 
 def _number(entry: Any) -> float:
+    if isinstance(entry, complex | np.complexfloating):  # as one such cell makes all others of a column
+        return float(entry.real) if entry.imag == 0 else math.nan
     numeric = isinstance(entry, Real | np.bool_ | Decimal | str) and not isinstance(entry, np.timedelta64)
     try:
         return float(entry) if numeric else math.nan

@@ -449,12 +449,12 @@ def read_container(estimator: Any, X: Any, units: bool, *, reset: bool, name: st
     X = _tables.as_container(X if units else _utils.as_dense(X, owner=owner, name=name), owner, table=not units)
     shape = (len(X), math.prod(X.shape[1:])) if units and X.ndim > 2 else X.shape
     blank = np.broadcast_to(np.zeros(()), shape)
-    if "c" in {dtype.kind for dtype in (X.dtypes if isinstance(X, pd.DataFrame) else [X.dtype])}:
-        raise _utils.private_error("complex", owner=owner, name=name)
     if isinstance(X, pd.DataFrame):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         check_array(blank, estimator=estimator, ensure_all_finite=False)
         return X.to_numpy() if units else X
+    if X.dtype.kind == "c":
+        raise _utils.private_error("complex", owner=owner, name=name)
     try:
         validate_data(estimator, blank, reset=reset, ensure_all_finite=False)
     except ValueError as error:
