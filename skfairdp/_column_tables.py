@@ -56,6 +56,9 @@ CLEAR_OF_NOISE = 3.0
 #: The outermost cells with rows are at most so many times as wide as the widest between them.
 GROWTH = 4.0
 MOST_PUBLIC = 16384  # rows are enough for quantiles
+#: Public rows for each knot of a curve: with 18 a table of 2,000 was learned by heart, with 36 hardly any more. Where
+#: no noise grows with it a hat is as high as so many rows allow, and at least as behind noise.
+ENOUGH_FOR_KNOTS, ROWS_OF_HEIGHT, HEIGHT, HIGHEST = 24, 100, 0.5, 8.0
 LEAST_PUBLIC = 64  # rows, of which four lie beyond either of the outermost quantiles
 
 
@@ -200,12 +203,12 @@ class Scaling:
         """How many features it adds."""
         return KNOTS * len(self.places) if self.has_hats else 0
 
-    def layer(self) -> Any:
+    def layer(self, height: float = HEIGHT) -> Any:
         """Return the first layer of a network, which has no knots of its own yet."""
         from skfairdp._networks import ColumnScales
 
         columns, missing = [place.column for place in self.places], [place.missing for place in self.places]
-        return ColumnScales(columns, missing, KNOTS, hats=self.has_hats)
+        return ColumnScales(columns, missing, KNOTS, hats=height if self.has_hats else 0.0)
 
     def settle(self, layer: Any, X: Any, noise: NoiseSource) -> None:
         """Put public or released quantiles into the layer."""
@@ -238,20 +241,36 @@ def _warn_of_points(knots: Floats, outer: int, told_apart: float) -> None:
         )
 
 
-def scaled_by_public_rows(net: "Net", X: Any, n_classes: int) -> tuple[Any, Any]:
-    """Scale the columns of public rows that lie far from -1 … 1, if any do."""
+def scaled_by_public_rows(net: "Net", X: Any, n_classes: int, schema: Schema | None = None) -> tuple[Any, Any]:
+    """Scale the columns of public rows that lie far from -1 … 1, if any do; and give curves to the numbers of a schema,
+    where rows are enough for so many features more."""
     from skfairdp._networks import ColumnScales
 
     if not net.reads_columns(X.shape[1], n_classes):
         return X, None
-    knots, far = _ranges(_public_quantiles(np.asarray(X[:: -(-len(X) // MOST_PUBLIC)].cpu(), dtype=np.float64)), 0)
-    columns = np.flatnonzero(far == SCALED_FAR)
-    if len(columns) == 0:
-        return X, None
-    layer = ColumnScales(columns.tolist(), [None] * len(columns), KNOTS, hats=False)
-    layer.set_knots(knots[columns], far[columns])
+    rows = np.asarray(X[:: -(-len(X) // MOST_PUBLIC)].cpu(), dtype=np.float64)
+    places = () if schema is None or net.hidden is None else number_places(schema)
+    if places and (rows_per_knot := len(X) / (KNOTS * len(places))) >= ENOUGH_FOR_KNOTS:
+        layer = Scaling(places, True, True).layer(float(np.clip(rows_per_knot / ROWS_OF_HEIGHT, HEIGHT, HIGHEST)))
+        layer.set_knots(np.stack([_knots_of(rows, place) for place in places]))
+    else:
+        knots, far = _ranges(_public_quantiles(rows), 0)
+        columns = np.flatnonzero(far == SCALED_FAR)
+        if len(columns) == 0:
+            return X, None
+        layer = ColumnScales(columns.tolist(), [None] * len(columns), KNOTS, hats=0.0)
+        layer.set_knots(knots[columns], far[columns])
     layer.to(X)
     return layer(X), layer
+
+
+def _knots_of(rows: Floats, place: NumberPlace) -> Floats:
+    """Knots of one column by the rows themselves."""
+    known = True if place.missing is None else rows[:, place.missing] < 0.5
+    numbers, counts = np.unique(rows[known, place.column], return_counts=True)
+    shares = _one_knot_a_cell(counts / max(counts.sum(), 1), 0.0)
+    places = (np.arange(KNOTS) + 0.5) / KNOTS * shares.sum()
+    return _apart(np.interp(places, np.cumsum(shares) - shares / 2, numbers) if len(numbers) else np.zeros(KNOTS))
 
 
 def _public_quantiles(X: Floats) -> Floats:

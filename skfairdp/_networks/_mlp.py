@@ -121,8 +121,8 @@ WEIGHT = 0.5
 
 
 class ColumnScales(nn.Module):
-    """Scale columns by the range of their knots, and add hat functions around the knots where they are asked for.
-    Without knots of their own columns have equally spaced ones. A column that is marked as missing becomes zeros."""
+    """Scale columns by the range of their knots, and add hat functions around the knots, as high as ``hats``. Without
+    knots of their own columns have equally spaced ones. A column that is marked as missing becomes zeros."""
 
     columns: Tensor
     missing: Tensor
@@ -130,10 +130,10 @@ class ColumnScales(nn.Module):
     far: Tensor
 
     def __init__(
-        self, columns: Sequence[int], missing: Sequence[int | None], n_knots: int, *, hats: bool = True
+        self, columns: Sequence[int], missing: Sequence[int | None], n_knots: int, *, hats: float = WEIGHT
     ) -> None:
         super().__init__()
-        self.has_hats = hats
+        self.height = hats
         marks = [-1 if place is None else place for place in missing]
         self.register_buffer("columns", torch.tensor(columns), persistent=False)
         self.register_buffer("missing", torch.tensor(marks), persistent=False)
@@ -143,7 +143,7 @@ class ColumnScales(nn.Module):
     @property
     def n_added(self) -> int:
         """How many features it adds."""
-        return self.knots.numel() if self.has_hats else 0
+        return self.knots.numel() if self.height else 0
 
     def set_knots(self, knots: Floats, far: Floats | None = None) -> None:
         """Take public or released knots."""
@@ -158,14 +158,14 @@ class ColumnScales(nn.Module):
         scaled = ((numbers - (low + high) / 2) / ((high - low) / 2)).clamp(-self.far, self.far)
         features = X.clone()
         features[:, self.columns] = scaled.masked_fill(absent, 0.0)
-        if not self.has_hats:
+        if not self.height:
             return features
         # of shape (n_rows, n_columns, n_knots); they add up to 1
         # how far a number is from each knot to the next, from 0 to 1: a hat is one such ramp less the next
         gaps = self.knots.diff(dim=1)
         ramps = ((numbers[:, :, None] - self.knots[:, :-1]) / gaps).clamp(0.0, 1.0)
         ones, zeros = torch.ones_like(ramps[:, :, :1]), torch.zeros_like(ramps[:, :, :1])
-        hats = WEIGHT * (torch.cat([ones, ramps], dim=2) - torch.cat([ramps, zeros], dim=2))
+        hats = self.height * (torch.cat([ones, ramps], dim=2) - torch.cat([ramps, zeros], dim=2))
         return torch.cat([features, hats.masked_fill(absent[:, :, None], 0.0).flatten(1)], dim=1)
 
 
@@ -271,11 +271,13 @@ def additive_parts(net: Any, n_features: int) -> AdditiveParts | None:
 def one_answer(probabilities: Floats, network: nn.Module) -> nn.Module:
     """A network that answers every row with the likeliest class, and ranks rows as another does. Where that adds up
     terms, so does this one: its share is small enough that no encoded row could get another answer."""
-    logits, (_, layers) = np.log(probabilities), _taken_apart(network)
+    logits, (scales, layers) = np.log(probabilities), _taken_apart(network)
     second, first = np.sort(logits)[-2:]
     apart = 0.0  # what the logits of two classes differ by at most
     if len(layers) == 1 and isinstance(layers[0], nn.Linear):
-        of_rows = np.abs(_numbers(layers[0].weight)).sum(axis=1) * FAR + np.abs(_numbers(layers[0].bias))
+        of_rows = np.abs(_numbers(layers[0].weight)).sum(axis=1) * max(FAR, _height(scales)) + np.abs(
+            _numbers(layers[0].bias)
+        )
         apart = 2 * float(of_rows.max())
     share = (first - second) * min(ORDER, 0.5 / max(apart, 1.0))
     if share == 0:
@@ -292,8 +294,8 @@ def with_parts(net: Any, parts: AdditiveParts) -> Any:
         share, logits = module.share.item(), _numbers(module.logits)
         parts, module = parts.moved(1 / share, -logits / share), module.network
     if not isinstance(module, ConstantModule):
-        layer = _taken_apart(module)[1][0]
-        hats = (parts.hats / WEIGHT).reshape(len(parts.bias), -1)
+        scales, (layer, *_) = _taken_apart(module)
+        hats = (parts.hats / _height(scales)).reshape(len(parts.bias), -1)
         layer.weight.copy_(torch.as_tensor(np.hstack([parts.weights, hats])))
         layer.bias.copy_(torch.as_tensor(parts.bias))
     return other
@@ -308,8 +310,12 @@ def _taken_apart(module: nn.Module) -> tuple[ColumnScales | None, list[Any]]:
 def _parts(scales: ColumnScales | None, bias: Floats, weights: Floats, n_features: int) -> AdditiveParts:
     knots = np.zeros((0, 1)) if scales is None else _numbers(scales.knots)
     columns = np.zeros(0, dtype=np.int64) if scales is None else scales.columns.numpy()
-    hats = WEIGHT * weights[:, n_features:].reshape(len(bias), *knots.shape)
+    hats = _height(scales) * weights[:, n_features:].reshape(len(bias), *knots.shape)
     return AdditiveParts(bias, weights[:, :n_features], columns, knots, hats)
+
+
+def _height(scales: ColumnScales | None) -> float:
+    return WEIGHT if scales is None else scales.height
 
 
 def _numbers(values: torch.Tensor) -> Floats:

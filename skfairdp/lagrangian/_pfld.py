@@ -208,7 +208,9 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         seeds = [int(seed) for seed in child_seeds(public_generator(self.random_state), 3)]
         network = prepare_network(net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=type(self).__name__)
         read, data, chosen = self._rows(data, network, seeds[2])
-        rows, scales = scaled_by_public_rows(net, read, len(data.classes))
+        rows, scales = scaled_by_public_rows(net, read, len(data.classes), self.schema)
+        if rows.shape[1] > read.shape[1]:
+            network = prepare_network(net, rows.shape[1], len(data.classes), seed=seeds[0], owner=type(self).__name__)
         groups, domain = data.of_each_row(data.groups_of_units), data.domain
         constraints = self._constraints(data, data.y)
         watched = None if chosen is None else (chosen, self._constraints(data, data.y[chosen]))

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 
-from skfairdp import FairDPSGDClassifier
+from skfairdp import FairDPSGDClassifier, PFLDClassifier
 from skfairdp.gradient import mlp
 from skfairdp.privacy import GaussianMechanism, NeighboringRelation, NoiseSource, compose, epsilon_of, repeat
 from skfairdp.schema import Boolean, Category, Number, NumberPlace, Schema, SchemaEncoder, number_places
@@ -22,6 +22,7 @@ from tests._tools.inside import (
     ColumnTables,
     as_net,
     clipped_gradient_sum,
+    module_of,
     prepare_network,
 )
 from tests._tools.sources import recording_noise
@@ -310,3 +311,48 @@ def test_numbers_that_a_network_does_not_tell_apart_are_named(offset, spread, is
         FairDPSGDClassifier(lam=0.0, classes=[0, 1], random_state=0).fit(X, y)
     told = [str(one.message) for one in said if "so close together" in str(one.message)]
     assert len(told) == is_told and all(one.startswith("Nearly all numbers of column 1 (1.") for one in told)
+
+
+# ---- where only groups are protected ----------------------------------------------------------------------------
+def hump(n, seed=0):
+    """Neither the group nor a line says who is in the middle."""
+    rng = np.random.default_rng(seed)
+    years = np.where(rng.random(n) < 0.05, np.nan, rng.exponential(10, n).clip(0, 100))
+    label = np.where(np.isnan(years), rng.random(n) < 0.5, (years > 6) & (years < 14)).astype(int)
+    return pd.DataFrame({"years": years, "group": rng.integers(0, 2, n), "label": label})
+
+
+def held_to_groups(**columns):
+    numbers = {"years": Number(0, 100, missing=True), **columns}
+    return Schema({**numbers, "group": Category([0, 1]), "label": Category([0, 1])}, label="label", groups="group")
+
+
+def groups_protected(**how):
+    return PFLDClassifier(net=mlp((8,), max_epochs=4, lr=0.01), random_state=0, noise_seed=0, **how)
+
+
+@pytest.mark.few(1)
+def test_curves_of_numbers_follow_the_rows_and_no_group():
+    table, other = hump(4000), hump(4000, 1)
+    models = [
+        groups_protected(schema=held_to_groups()).fit(rows) for rows in (table, table.assign(group=1 - table["group"]))
+    ]
+    knots = [module_of(model.net_)[0].knots.numpy() for model in models]
+    np.testing.assert_array_equal(*knots)
+    exact = np.quantile(table["years"].dropna() / 50 - 1, (np.arange(KNOTS) + 0.5) / KNOTS)
+    np.testing.assert_allclose(knots[0][0], exact, atol=0.01)
+    assert models[0].score(other, other["label"]) > 0.9
+
+
+def test_few_rows_for_so_many_numbers_get_no_curves():
+    table = hump(900).assign(**{f"more{j}": np.arange(900.0) % 60 for j in range(4)})
+    model = groups_protected(schema=held_to_groups(**{f"more{j}": Number(0, 60) for j in range(4)})).fit(table)
+    assert isinstance(module_of(model.net_)[0], nn.Linear)
+
+
+def test_hats_are_higher_where_more_rows_say_how_high():
+    heights = []
+    for n in (900, 4000):
+        model = groups_protected(schema=held_to_groups()).fit(hump(n))
+        heights.append(module_of(model.net_)[0].height)
+    assert heights == [1.125, 5.0]
