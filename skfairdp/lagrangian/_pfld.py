@@ -105,10 +105,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         Of more than 50,000 rows, where both are open, batches are larger by their power .72, passes as much fewer.
         Of more than 131,072 rows all have a loss, and so many are asked for their groups beyond their sizes.
         "mlp" has a weight decay of 1 over the number of rows. Columns that lie far from -1 to 1 are scaled by their
-        quantiles, which are public, for every network that weighs all columns first. Callbacks and ``train_split`` are
-        never run. Dropout acts on the loss; releases are formed without it. "mlp", and any other sequence of linear
-        layers with tanh or ReLU between them, is trained several times as fast as other modules (on the CPU, by Adam,
-        with a group model).
+        quantiles, which are public, for every network that weighs all columns first; numbers of a schema get curves in
+        "mlp", where there are 24 rows for each of their eight knots. Callbacks and ``train_split`` are never run.
+        Dropout acts on the loss; releases are formed without it. "mlp", and any other sequence of linear layers with
+        tanh or ReLU between them, is trained several times as fast as other modules (on the CPU, by Adam, with a group
+        model).
     {public_classes, groups, sensitive_columns, schema, random_state, noise_seed, ledger, verbose}
 
     Attributes
