@@ -1,7 +1,7 @@
 """What is publicly known of columns, labels and groups: kind, type, bounds and values, from declarations alone."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import repeat
@@ -319,6 +319,9 @@ def as_container(X: Any, owner: str, *, table: bool = True) -> Any:
         if len({array.shape for array in arrays}) != 1 or not arrays[0].ndim:
             raise private_error("ragged", owner=owner, name="X")
         return np.stack(arrays)
+    if not isinstance(X, Iterable):
+        kind = f"{type(X).__name__} of {type(X).__module__.partition('.')[0]}"
+        raise ValueError(f"X of {owner} must be a DataFrame, an array or rows. Got {kind}: collect or read it first.")
     # each entry as it is: numpy would give all entries one type
     lists = [list(row) if isinstance(row, list | tuple | np.ndarray | pd.Series) else None for row in list(X)]
     if any(row is None or len(row) != len(lists[0] or ()) for row in lists):

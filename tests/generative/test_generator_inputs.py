@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse
 from sklearn.linear_model import LogisticRegression
@@ -372,6 +373,16 @@ def test_rows_of_an_array_are_predicted_by_their_places_after_a_fit_of_a_table()
     model.fit(table.to_numpy(), (table["pay"] > 0).to_numpy().astype(int))
     with pytest.warns(UserWarning, match="X has feature names"):
         np.testing.assert_array_equal(model.predict(table.to_numpy()), model.predict(table))
+
+
+@pytest.mark.filterwarnings("ignore:Determining the column names of a LazyFrame")
+@pytest.mark.parametrize("rows", [None, 3, pl.LazyFrame({"0": [1.0], "1": [2.0]})], ids=["none", "number", "lazy"])
+def test_what_is_no_table_is_named_by_its_kind(rows):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    model = SyntheticDataClassifier(LogisticRegression(), classes=[0, 1], bounds=(-4, 4), dtypes=float)
+    model.fit(X, (X[:, 0] > 0).astype(int))
+    with pytest.raises(ValueError, match=f"must be a DataFrame, an array or rows. Got {type(rows).__name__} of"):
+        model.predict(rows)
 
 
 def test_complex_numbers_of_a_table_are_the_real_ones_that_they_are():
