@@ -2,27 +2,14 @@
 
 import argparse
 import math
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, NoReturn
 
+from skfairdp import __version__
 from skfairdp._cli._files import UsageError
 
 DATA = ("auto", "adult", "bank", "credit", "synthetic")
 METHODS = ("synthetic", "fair_pate", "dpsgd", "barycenter")
-
-
-class _Version(argparse.Action):
-    """The version, looked up only where it is asked for."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, **kwargs: Any) -> None:
-        super().__init__(option_strings, dest, nargs=0, **kwargs)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
-        from skfairdp import __version__
-
-        print(f"skfairdp {__version__}")
-        parser.exit()
 
 
 class _Parser(argparse.ArgumentParser):
@@ -33,7 +20,8 @@ class _Parser(argparse.ArgumentParser):
 def command_line() -> argparse.ArgumentParser:
     """What reads the words after ``skfairdp``."""
     parser = _Parser(prog="skfairdp", description="Differentially private and fair classification.")
-    parser.add_argument("--version", action=_Version, help="show the version and exit")
+    said = "show the version and exit"
+    parser.add_argument("--version", action="version", version=f"skfairdp {__version__}", help=said)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     _own_table_parser(commands)
     _schema_parser(commands)
