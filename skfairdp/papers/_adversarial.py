@@ -305,8 +305,11 @@ class AdversarialPlan(BackendPlan):
     def run(self, training: Any, scale: float, noise: privacy.NoiseSource, rng: Generator) -> None:
         """Teach, release and follow, as often as was declared."""
 
-    def steps(self) -> Iterator[int]:
-        return progress_bar(range(self.backend.n_steps), desc="releases", verbose=self.backend.verbose)
+    def rounds(self, training: Any) -> Iterator[tuple[Any, Any]]:
+        """In each the discriminators are taught, then a batch of the generator: its values, and what they are shown."""
+        for _ in progress_bar(range(self.backend.n_steps), desc="releases", verbose=self.backend.verbose):
+            training.teach()
+            yield training.fakes(self.backend.batch_size)
 
     def _parts(self, rows: Rows, rng: Generator) -> TeacherParts:
         from skfairdp._networks import as_features

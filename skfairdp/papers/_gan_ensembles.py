@@ -36,9 +36,7 @@ class PATEGANPlan(_adversarial.AdversarialPlan):
     def run(self, training: Any, scale: float, noise: NoiseSource, rng: Generator) -> None:
         mechanism, asked, answers = self.mechanism_at(scale), [], []
         steps = {name: getattr(self.backend, name) for name in ("student_steps", "generator_steps")}
-        for _ in self.steps():
-            training.teach()
-            _, shown = training.fakes(self.backend.batch_size)
+        for _, shown in self.rounds(training):
             asked.append(shown.detach())
             answers.append(mechanism.release_each(training.votes(shown), noise))
             training.follow_student(asked[-_REMEMBERED:], np.concatenate(answers[-_REMEMBERED:]), **steps)
@@ -103,9 +101,7 @@ class GPATEPlan(_adversarial.AdversarialPlan):
         mechanism, backend = self.mechanism_at(scale), self.backend
         projection = rng.normal(size=(training.width, backend.n_coordinates))
         width = 4.0 / backend.n_bins
-        for _ in self.steps():
-            training.teach()
-            values, shown = training.fakes(backend.batch_size)
+        for values, shown in self.rounds(training):
             private = np.nan_to_num(training.directions(shown).astype(np.float64))
             private /= np.maximum(np.linalg.norm(private, axis=2, keepdims=True), 1e-12)
             bins = np.clip(np.floor((private @ projection + 2.0) / width), 0, backend.n_bins - 1).astype(np.int64)
@@ -172,9 +168,7 @@ class DataLensPlan(_adversarial.AdversarialPlan):
     def run(self, training: Any, scale: float, noise: NoiseSource, rng: Generator) -> None:
         mechanism = self.mechanism_at(scale)
         least = self.backend.min_norm * mechanism.sigma
-        for _ in self.steps():
-            training.teach()
-            values, shown = training.fakes(self.backend.batch_size)
+        for values, shown in self.rounds(training):
             private = training.directions(shown)
             votes = (mechanism.votes(private[:, row]) for row in range(self.backend.batch_size))
             training.follow(values, np.stack([mechanism.release(own, noise, least=least) for own in votes]))
@@ -271,9 +265,7 @@ class GSWGANPlan(_adversarial.AdversarialPlan):
     def run(self, training: Any, scale: float, noise: NoiseSource, rng: Generator) -> None:
         release = self._with_moving_bounds(training, scale, noise) if self.counted else None
         mechanism = self.gradient_at(scale)
-        for _ in self.steps():
-            training.teach()
-            values, shown = training.fakes(self.backend.batch_size)
+        for values, shown in self.rounds(training):
             if release is not None:
                 training.follow(values, release(shown))
                 continue
