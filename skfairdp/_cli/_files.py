@@ -59,12 +59,11 @@ def read_table(name: str, *, types: bool, listed: Mapping[str, Collection[Any]] 
         raise
     except UnicodeDecodeError as error:
         raise UsageError(f"cannot read {name}: {_encoding(name, error.object)}") from None
-    except OSError as error:
-        raise UsageError(f"cannot read {name}: {error.strerror or ' '.join(str(error).split())}") from None
     except ImportError:
         raise UsageError(f"reading {name} needs pyarrow (pip install 'skfairdp[tables]')") from None
     except Exception as error:  # a parser's, a codec's: pandas has many
-        raise UsageError(f"cannot read {name}: {' '.join(str(error).split())}") from None
+        said = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise UsageError(f"cannot read {name}: {said}") from None
     if not isinstance(table.index, pd.RangeIndex):  # pandas makes the first cells an index: all names would move
         raise UsageError(
             f"cannot read {name}: its rows have more cells than its first line has names. Name every column, or take "

@@ -184,13 +184,9 @@ class SearchBase(privacy.StatesPrivacy, MetaEstimatorMixin, NamedEstimator):
         {returns_self}
         """
         self._validate_params()
-        told = self._search(
-            *self._planned(
-                X, y, sensitive_features=sensitive_features, X_public=X_public,
-                sensitive_features_public=sensitive_features_public, validation=validation, subject=subject,
-                exposure=exposure,
-            )
-        )  # fmt: skip
+        given: dict[str, Any] = {"sensitive_features": sensitive_features, "subject": subject, "exposure": exposure}
+        given |= {"X_public": X_public, "sensitive_features_public": sensitive_features_public}
+        told = self._search(*self._planned(X, y, **given, validation=validation))
         for message, category in told.items():
             warn_caller(message, category)
         return self
