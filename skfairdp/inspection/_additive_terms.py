@@ -282,11 +282,9 @@ class AdditiveTerms:
             return codes, codes, values, values.mean(axis=0)
         ends = np.array([-1.0, 1.0])
         weight = parts.weights[:, start]
-        if isinstance(column, Boolean):
-            return (ends + 1) / 2, ends, ends[:, None] * weight, np.zeros(len(weight))
-        low, high = column.ends
+        low, high = (0.0, 1.0) if isinstance(column, Boolean) else column.ends
         place = np.flatnonzero(parts.columns == start)
-        if not len(place):
+        if isinstance(column, Boolean) or not len(place):
             return np.array([low, high]), ends, ends[:, None] * weight, np.zeros(len(weight))
         encoded = parts.breakpoints(place[0])
         values, knots = (parts.curve(place[0], points) for points in (encoded, parts.knots[place[0]]))

@@ -328,8 +328,7 @@ class ParetoFrontierDisplay:
         ax.grid(color="#ecedf3", linewidth=1)
         ax.set_axisbelow(True)
         ax.tick_params(colors=SOFT, labelsize=10, length=0)
-        for side in ("top", "right", "left", "bottom"):
-            ax.spines[side].set_visible(False)
+        ax.spines[:].set_visible(False)
         ax.margins(0.06, 0.08)
         if self.x == "disparity":
             ax.set_xlim(left=-0.015 * ax.get_xlim()[1])  # room for a marker at a gap of zero
