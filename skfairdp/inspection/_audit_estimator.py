@@ -454,9 +454,8 @@ def _one_run(
         raise ValueError(f"In an audit of one run each canary needs a {own} of its own.")
     coins = runner.rng.rand(len(given)) < 0.5
     placed = [(canary.row, canary.second if coin else canary.first) for canary, coin in zip(given, coins, strict=True)]
-    seen = runner.see(
-        [(make_world(runner.world, placed), None)], runner.score or partial(_leanings, given, runner.world)
-    )[0]
+    table, look = make_world(runner.world, placed), runner.score or partial(_leanings, given, runner.world)
+    seen = runner.see([(table, None)], look)[0]
     if len(seen.numbers) != len(given):
         raise ValueError(
             f"score must return a number for each of the {len(given)} canaries of one run. "

@@ -183,9 +183,8 @@ def frontier_of_table(
         used.read(part)  # a label or a group that is not listed ends it here
     rows, baseline = _measured(asked, budget, used, ledger, dataset=dataset, verbose=verbose)
     head = "" if ledger is None else ledger.head  # by now all of it is charged there
-    return _result(
-        rows, schema, budget, delta, n_units=asked.n_learned + len(held), baseline=baseline, on_record=head,
-    )  # fmt: skip
+    n_units = asked.n_learned + len(held)
+    return _result(rows, schema, budget, delta, n_units=n_units, baseline=baseline, on_record=head)
 
 
 def _refuse_missing(table: pd.DataFrame, known: Any, label: str, groups: Sequence[str]) -> None:

@@ -271,9 +271,8 @@ class AdversarialPlan(BackendPlan):
         if not self.layout.n_nullable:
             return None
         sensitivity = math.sqrt(self.layout.n_nullable)
-        return privacy.GaussianMechanism(
-            sensitivity * scale / math.sqrt(_MISSING_SHARE), sensitivity=sensitivity, relation=self.layout.relation
-        )
+        sigma = sensitivity * scale / math.sqrt(_MISSING_SHARE)
+        return privacy.GaussianMechanism(sigma, sensitivity=sensitivity, relation=self.layout.relation)
 
     def event_at(self, scale: float) -> privacy.DpEvent:
         missing = self.missing_at(scale)
@@ -357,9 +356,8 @@ class SanitisedGradient(_RowGradients):
     @property
     def _vector(self) -> privacy.GaussianMechanism:
         sensitivity = 2 * self.clip * math.sqrt(self.batch_size)
-        return privacy.GaussianMechanism(
-            self.noise_multiplier * sensitivity, sensitivity=sensitivity, relation=self.relation
-        )
+        sigma = self.noise_multiplier * sensitivity
+        return privacy.GaussianMechanism(sigma, sensitivity=sensitivity, relation=self.relation)
 
     @property
     def event(self) -> privacy.DpEvent:
@@ -504,17 +502,13 @@ class BinnedGradients:
     @property
     def event(self) -> privacy.DpEvent:
         """One gradient."""
-        one = privacy.compose(
-            privacy.GaussianDpEvent(self.sigma_threshold), privacy.GaussianDpEvent(self.sigma / math.sqrt(2))
-        )
-        return privacy.repeat(one, self.n_coordinates)
+        noises = self.sigma_threshold, self.sigma / math.sqrt(2)
+        return privacy.repeat(privacy.compose(*map(privacy.GaussianDpEvent, noises)), self.n_coordinates)
 
     def release(self, histograms: Ints, source: privacy.NoiseSource, *, threshold: float) -> tuple[Ints, Bools]:
         """Winning bin of each coordinate, and whether it is answered."""
-        n_answers = math.prod(histograms.shape[:2])  # one record may move all of them
-        largest = privacy.GaussianMechanism(
-            self.sigma_threshold, sensitivity=math.sqrt(n_answers), relation=self.relation
-        )
-        counts = privacy.GaussianMechanism(self.sigma, sensitivity=math.sqrt(2 * n_answers), relation=self.relation)
+        n = math.prod(histograms.shape[:2])  # answers: one record may move all of them
+        largest = privacy.GaussianMechanism(self.sigma_threshold, sensitivity=math.sqrt(n), relation=self.relation)
+        counts = privacy.GaussianMechanism(self.sigma, sensitivity=math.sqrt(2 * n), relation=self.relation)
         answered = largest.release(histograms.max(axis=2), source) >= threshold
         return counts.release(histograms, source).argmax(axis=2), answered
