@@ -31,6 +31,7 @@ CELLS = 32  # a power of two; each round looks up to so many times more closely
 LIGHT = 0.25  # neighbouring cells become one below this part of an equal share
 UNSEEN = 0.2  # standard deviations of rows that either half of a range gets unseen, as wide as it is
 KNOTS = 8
+LEVELS = (np.arange(KNOTS) + 0.5) / KNOTS
 #: Half of a column is counted with four standard deviations of a cell, which have to be a quarter of the rows at most.
 CLEAR = 16.0
 CLOSEST = 2.0**-17  # knots of bounds from -1 to 1: float32 tells them apart
@@ -203,12 +204,12 @@ class Scaling:
         """How many features it adds."""
         return KNOTS * len(self.places) if self.has_hats else 0
 
-    def layer(self, height: float = HEIGHT) -> Any:
+    def layer(self) -> Any:
         """Return the first layer of a network, which has no knots of its own yet."""
         from skfairdp._networks import ColumnScales
 
         columns, missing = [place.column for place in self.places], [place.missing for place in self.places]
-        return ColumnScales(columns, missing, KNOTS, hats=height if self.has_hats else 0.0)
+        return ColumnScales(columns, missing, KNOTS, hats=self.has_hats * HEIGHT)
 
     def settle(self, layer: Any, X: Any, noise: NoiseSource) -> None:
         """Put public or released quantiles into the layer."""
@@ -251,7 +252,8 @@ def scaled_by_public_rows(net: "Net", X: Any, n_classes: int, schema: Schema | N
     rows = np.asarray(X[:: -(-len(X) // MOST_PUBLIC)].cpu(), dtype=np.float64)
     places = () if schema is None or net.hidden is None else number_places(schema)
     if places and (rows_per_knot := len(X) / (KNOTS * len(places))) >= ENOUGH_FOR_KNOTS:
-        layer = Scaling(places, True, True).layer(float(np.clip(rows_per_knot / ROWS_OF_HEIGHT, HEIGHT, HIGHEST)))
+        layer = Scaling(places, True, True).layer()
+        layer.height = float(np.clip(rows_per_knot / ROWS_OF_HEIGHT, HEIGHT, HIGHEST))
         layer.set_knots(np.stack([_knots_of(rows, place) for place in places]))
     else:
         knots, far = _ranges(_public_quantiles(rows), 0)
@@ -269,13 +271,12 @@ def _knots_of(rows: Floats, place: NumberPlace) -> Floats:
     known = True if place.missing is None else rows[:, place.missing] < 0.5
     numbers, counts = np.unique(rows[known, place.column], return_counts=True)
     shares = _one_knot_a_cell(counts / max(counts.sum(), 1), 0.0)
-    places = (np.arange(KNOTS) + 0.5) / KNOTS * shares.sum()
-    return _apart(np.interp(places, np.cumsum(shares) - shares / 2, numbers) if len(numbers) else np.zeros(KNOTS))
+    return _apart(np.interp(LEVELS, np.cumsum(shares) - shares / 2, numbers) if len(numbers) else np.zeros(KNOTS))
 
 
 def _public_quantiles(X: Floats) -> Floats:
     """Quantiles of every column at KNOTS levels."""
-    return np.quantile(X, (np.arange(KNOTS) + 0.5) / KNOTS, axis=0).T
+    return np.quantile(X, LEVELS, axis=0).T
 
 
 def _ranges(knots: Floats, outer: int = 0, told_apart: float = 0.0) -> tuple[Floats, Floats]:
@@ -342,15 +343,15 @@ def without_far_ends(edges: Floats, counts: Floats, noise: float) -> Floats:
 
 def _quantiles(edges: Floats, shares: Floats) -> Floats:
     """Quantiles of one column at KNOTS levels, apart from each other."""
-    levels = (np.arange(KNOTS) + 0.5) / KNOTS * shares.sum()
-    return _apart(np.interp(levels, np.r_[0.0, np.cumsum(shares)], edges))
+    return _apart(np.interp(LEVELS, np.r_[0.0, np.cumsum(shares)], edges))
 
 
 def _one_knot_a_cell(shares: Floats, seen: float) -> Floats:
     """Shares of which none takes more than one knot, where what the others have is more than noise would be."""
     heavy = shares > 1 / KNOTS
     rest = float(shares[~heavy].sum())
-    return np.where(heavy, rest / (KNOTS - heavy.sum()), shares) if rest > seen else shares
+    found = np.where(heavy & (rest > seen), rest / (KNOTS - heavy.sum()), shares)
+    return np.asarray(found / found.sum())
 
 
 def _apart(knots: Floats) -> Floats:

@@ -320,8 +320,7 @@ def as_container(X: Any, owner: str, *, table: bool = True) -> Any:
             raise private_error("ragged", owner=owner, name="X")
         return np.stack(arrays)
     if not isinstance(X, Iterable):
-        kind = f"{type(X).__name__} of {type(X).__module__.partition('.')[0]}"
-        raise ValueError(f"X of {owner} must be a DataFrame, an array or rows. Got {kind}: collect or read it first.")
+        raise ValueError(f"X of {owner} must be a DataFrame, an array or rows. Got {type(X).__name__}: read it first.")
     # each entry as it is: numpy would give all entries one type
     lists = [list(row) if isinstance(row, list | tuple | np.ndarray | pd.Series) else None for row in list(X)]
     if any(row is None or len(row) != len(lists[0] or ()) for row in lists):

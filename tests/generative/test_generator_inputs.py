@@ -381,7 +381,7 @@ def test_what_is_no_table_is_named_by_its_kind(rows):
     X = np.random.default_rng(0).normal(size=(300, 2))
     model = SyntheticDataClassifier(LogisticRegression(), classes=[0, 1], bounds=(-4, 4), dtypes=float)
     model.fit(X, (X[:, 0] > 0).astype(int))
-    with pytest.raises(ValueError, match=f"must be a DataFrame, an array or rows. Got {type(rows).__name__} of"):
+    with pytest.raises(ValueError, match=f"must be a DataFrame, an array or rows. Got {type(rows).__name__}: read"):
         model.predict(rows)
 
 
