@@ -973,6 +973,13 @@ NOTICED: dict[str, Noticed] = {
     "thresholding.errors_judged_as_if_others_had_taught_them": also(
         OPTIMISM("test_errors_that_a_regressor_does_not_make_on_its_rows_are_expected_of_others", loss="absolute")
     ),
+    "thresholding.teachers_and_sums_judged_as_if_others_had_taught_them": also(
+        OPTIMISM("test_errors_that_teachers_or_sums_know_by_heart_are_expected_of_others", kind="FairPATE"),
+        OPTIMISM("test_errors_that_teachers_or_sums_know_by_heart_are_expected_of_others", kind="synthetic rows"),
+    ),
+    "thresholding.rows_of_a_penalty_bound_the_gap_of_others": also(
+        OPTIMISM("test_public_rows_that_a_penalty_may_know_by_heart_bound_no_gap_of_others")
+    ),
     "thresholding.a_student_judged_by_what_taught_it": also(
         JUDGED_FITS("test_what_a_student_learns_by_heart_of_few_public_rows_is_not_taken_for_parity")
     ),

@@ -16,6 +16,7 @@ from skfairdp.postprocessing import (
     FairnessCalibrator,
     PrivateBarycenter,
     PrivateThresholds,
+    _calibrator,
     _constrained,
     _private_barycenter,
     _private_thresholds,
@@ -93,6 +94,21 @@ def moved_answers_judged_as_if_others_had_taught_them(patch):
 def errors_judged_as_if_others_had_taught_them(patch):
     """A regressor's errors on its own rows, taken for those on others. Right: these are larger."""
     patch.setattr(_amounts, "by_heart", lambda *numbers: 0.0)
+
+
+@mutant
+def teachers_and_sums_judged_as_if_others_had_taught_them(patch):
+    """Errors on rows that taught, taken for those on others. Right: room for what features may know by heart."""
+    patch.setattr(_judge, "by_heart", lambda *numbers: 0.0)
+
+
+@mutant
+def rows_of_a_penalty_bound_the_gap_of_others(patch):
+    """Public rows whose groups a penalty has learned, which calibrate and judge as well. Right: these are in doubt."""
+    told = _calibrator.set_judgement
+    patch.setattr(
+        _calibrator, "set_judgement", lambda estimator, judgement, *, in_doubt=False: told(estimator, judgement)
+    )
 
 
 @mutant
