@@ -131,7 +131,7 @@ class ColumnTables:
 
     def release(self, X: Any, noise: NoiseSource, *, near: bool = False) -> Floats:
         """Release the tables, and return the quantiles that follow from them; ``near``: no row lies far from others.
-        For curves a number that many rows have takes one of them, and leaves the others to other numbers."""
+        For curves a number that an eighth of the rows have takes one, and leaves the others to other numbers."""
         edges = self.release_cells(X, noise, self.rounds - 1)
         noisy = self.counts.release(self.table(X, edges), noise)
         shares = self.shares(edges, noisy)
@@ -268,7 +268,7 @@ def scaled_by_public_rows(net: "Net", X: Any, n_classes: int, schema: Schema | N
 
 def _knots_of(rows: Floats, place: NumberPlace) -> Floats:
     """Knots of one column by the rows themselves."""
-    known = True if place.missing is None else rows[:, place.missing] < 0.5
+    known = slice(None) if place.missing is None else rows[:, place.missing] < 0.5
     numbers, counts = np.unique(rows[known, place.column], return_counts=True)
     shares = _one_knot_a_cell(counts / max(counts.sum(), 1), 0.0)
     return _apart(np.interp(LEVELS, np.cumsum(shares) - shares / 2, numbers) if len(numbers) else np.zeros(KNOTS))
@@ -347,7 +347,7 @@ def _quantiles(edges: Floats, shares: Floats) -> Floats:
 
 
 def _one_knot_a_cell(shares: Floats, seen: float) -> Floats:
-    """Shares of which none takes more than one knot, where what the others have is more than noise would be."""
+    """Shares with cells that would take more than one knot at one, where what the others have is more than noise."""
     heavy = shares > 1 / KNOTS
     rest = float(shares[~heavy].sum())
     found = np.where(heavy & (rest > seen), rest / (KNOTS - heavy.sum()), shares)

@@ -106,10 +106,10 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         Of more than 131,072 rows all have a loss, and so many are asked for their groups beyond their sizes.
         "mlp" has a weight decay of 1 over the number of rows. Columns that lie far from -1 to 1 are scaled by their
         quantiles, which are public, for every network that weighs all columns first; numbers of a schema get curves in
-        "mlp", where there are 24 rows for each of their eight knots. Callbacks and ``train_split`` are never run.
-        Dropout acts on the loss; releases are formed without it. "mlp", and any other sequence of linear layers with
-        tanh or ReLU between them, is trained several times as fast as other modules (on the CPU, by Adam, with a group
-        model).
+        "mlp" with a group model, where there are 24 rows for each of their eight knots. Callbacks and ``train_split``
+        are never run. Dropout acts on the loss; releases are formed without it. "mlp", and any other sequence of linear
+        layers with tanh or ReLU between them, is trained several times as fast as other modules (on the CPU, by Adam,
+        with a group model).
     {public_classes, groups, sensitive_columns, schema, random_state, noise_seed, ledger, verbose}
 
     Attributes
@@ -209,7 +209,9 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         seeds = [int(seed) for seed in child_seeds(public_generator(self.random_state), 3)]
         network = prepare_network(net, data.X.shape[1], len(data.classes), seed=seeds[0], owner=type(self).__name__)
         read, data, chosen = self._rows(data, network, seeds[2])
-        rows, scales = scaled_by_public_rows(net, read, len(data.classes), self.schema)
+        # with curves a network that is told each row's group, and not a guess, learns groups by heart
+        schema = self.schema if self.epsilon is not None and isinstance(self._primal(), GroupModel) else None
+        rows, scales = scaled_by_public_rows(net, read, len(data.classes), schema)
         if rows.shape[1] > read.shape[1]:
             network = prepare_network(net, rows.shape[1], len(data.classes), seed=seeds[0], owner=type(self).__name__)
         groups, domain = data.of_each_row(data.groups_of_units), data.domain

@@ -334,13 +334,17 @@ def groups_protected(**how):
 @pytest.mark.few(1)
 def test_curves_of_numbers_follow_the_rows_and_no_group():
     table, other = hump(4000), hump(4000, 1)
+    table, other = (
+        rows.assign(pay=np.random.default_rng(2).exponential(8, 4000).clip(0, 100)) for rows in (table, other)
+    )
     models = [
-        groups_protected(schema=held_to_groups()).fit(rows) for rows in (table, table.assign(group=1 - table["group"]))
+        groups_protected(schema=held_to_groups(pay=Number(0, 100))).fit(rows)
+        for rows in (table, table.assign(group=1 - table["group"]))
     ]
     knots = [module_of(model.net_)[0].knots.numpy() for model in models]
     np.testing.assert_array_equal(*knots)
-    exact = np.quantile(table["years"].dropna() / 50 - 1, (np.arange(KNOTS) + 0.5) / KNOTS)
-    np.testing.assert_allclose(knots[0][0], exact, atol=0.01)
+    exact = [np.quantile(table[name].dropna() / 50 - 1, (np.arange(KNOTS) + 0.5) / KNOTS) for name in ("years", "pay")]
+    np.testing.assert_allclose(knots[0], exact, atol=0.01)
     assert models[0].score(other, other["label"]) > 0.9
 
 
