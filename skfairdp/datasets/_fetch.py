@@ -4,7 +4,6 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ class Source:
     positives: int
     positive: object
     homepage: str
-    groupings: Mapping[str, str | Grouping]  # a column alone is read as it is
+    groupings: Mapping[str, Grouping]
     target_names: tuple[str, str]
     no_features: tuple[str, ...] = ()
     openml_id: int | None = None
@@ -176,7 +175,10 @@ ADULT = Source(
     positives=11_687,
     positive=">50K",
     homepage="https://doi.org/10.24432/C5XW20",
-    groupings={"sex": "sex", "race": ("race", lambda f: _either(f["race"] == "White", "White", "Non-White"))},
+    groupings={
+        "sex": ("sex", lambda f: f["sex"]),
+        "race": ("race", lambda f: _either(f["race"] == "White", "White", "Non-White")),
+    },
     target_names=("<=50K", ">50K"),
     no_features=("fnlwgt",),
     openml_id=1590,
@@ -189,7 +191,10 @@ BANK = Source(
     positives=5_289,
     positive="yes",
     homepage="https://doi.org/10.24432/C5K306",
-    groupings={"age": ("age", lambda f: _either(f["age"] >= 60, ">=60", "<60")), "marital": "marital"},
+    groupings={
+        "age": ("age", lambda f: _either(f["age"] >= 60, ">=60", "<60")),
+        "marital": ("marital", lambda f: f["marital"]),
+    },
     target_names=("no", "yes"),
     openml_id=1461,
     openml_columns=_BANK_FEATURES,
@@ -207,7 +212,10 @@ COMPAS = Source(
     positives=3_251,
     positive=1,
     homepage="https://github.com/propublica/compas-analysis",
-    groupings={"race": ("race", lambda f: _either(f["race"] == "Caucasian", "White", "Non-White")), "sex": "sex"},
+    groupings={
+        "race": ("race", lambda f: _either(f["race"] == "Caucasian", "White", "Non-White")),
+        "sex": ("sex", lambda f: f["sex"]),
+    },
     target_names=("not charged again", "charged again"),
     no_features=("days_b_screening_arrest", "is_recid", "score_text"),
 )
@@ -219,7 +227,11 @@ CREDIT = Source(
     positives=6_636,
     positive=1,
     homepage="https://doi.org/10.24432/C55S3H",
-    groupings={"sex": "SEX", "education": "EDUCATION", "marriage": "MARRIAGE"},
+    groupings={
+        "sex": ("SEX", lambda f: f["SEX"]),
+        "education": ("EDUCATION", lambda f: f["EDUCATION"]),
+        "marriage": ("MARRIAGE", lambda f: f["MARRIAGE"]),
+    },
     target_names=("no default", "default"),
     openml_id=42477,
     openml_columns=_CREDIT_FEATURES,
@@ -236,7 +248,7 @@ PARKINSONS = Source(
     positives=2_934,
     positive=True,
     homepage="https://doi.org/10.24432/C5ZS3N",
-    groupings={"sex": "sex"},
+    groupings={"sex": ("sex", lambda f: f["sex"])},
     target_names=("low", "high"),
     no_features=("subject#", "motor_UPDRS", "total_UPDRS"),
     label=lambda frame: frame["total_UPDRS"] > PARKINSONS_MEDIAN,
@@ -481,9 +493,7 @@ def _bunch(
     return_X_y: bool, **extra: Any,
 ) -> Any:  # fmt: skip
     """Take target and groups out."""
-    groupings: dict[str, Grouping] = {
-        name: (how, itemgetter(how)) if isinstance(how, str) else how for name, how in source.groupings.items()
-    }
+    groupings = source.groupings
     names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     if not names or any(name not in groupings for name in names):
         raise ValueError(
