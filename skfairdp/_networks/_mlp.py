@@ -121,8 +121,8 @@ WEIGHT = 0.5
 
 
 class ColumnScales(nn.Module):
-    """Scale columns by the range of their knots, and add hat functions around the knots, as high as ``hats``. Without
-    knots of their own columns have equally spaced ones. A column that is marked as missing becomes zeros."""
+    """Scale columns by the range of their knots, and add hat functions around the knots where they are asked for.
+    Without knots of their own columns have equally spaced ones. A column that is marked as missing becomes zeros."""
 
     columns: Tensor
     missing: Tensor
@@ -130,10 +130,10 @@ class ColumnScales(nn.Module):
     far: Tensor
 
     def __init__(
-        self, columns: Sequence[int], missing: Sequence[int | None], n_knots: int, *, hats: float = WEIGHT
+        self, columns: Sequence[int], missing: Sequence[int | None], n_knots: int, *, hats: bool = True
     ) -> None:
         super().__init__()
-        self.height = hats
+        self.height = WEIGHT * hats
         marks = [-1 if place is None else place for place in missing]
         self.register_buffer("columns", torch.tensor(columns), persistent=False)
         self.register_buffer("missing", torch.tensor(marks), persistent=False)
