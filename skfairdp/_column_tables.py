@@ -59,7 +59,7 @@ GROWTH = 4.0
 MOST_PUBLIC = 16384  # rows are enough for quantiles
 #: Public rows for each knot of a curve: with 18 a table of 2,000 was learned by heart, with 36 hardly any more. Where
 #: no noise grows with it a hat is as high as so many rows allow, and at least as behind noise.
-ENOUGH_FOR_KNOTS, ROWS_OF_HEIGHT, HIGHEST = 24, 100, 8.0
+ENOUGH_FOR_KNOTS, ROWS_OF_HEIGHT, HEIGHT, HIGHEST = 24, 100, 0.5, 8.0
 LEAST_PUBLIC = 64  # rows, of which four lie beyond either of the outermost quantiles
 
 
@@ -253,7 +253,7 @@ def scaled_by_public_rows(net: "Net", X: Any, n_classes: int, schema: Schema | N
     places = () if schema is None or net.hidden is None else number_places(schema)
     if places and (rows_per_knot := len(X) / (KNOTS * len(places))) >= ENOUGH_FOR_KNOTS:
         layer = Scaling(places, True, True).layer()
-        layer.height = float(np.clip(rows_per_knot / ROWS_OF_HEIGHT, layer.height, HIGHEST))
+        layer.height = float(np.clip(rows_per_knot / ROWS_OF_HEIGHT, HEIGHT, HIGHEST))
         layer.set_knots(np.stack([_knots_of(rows, place) for place in places]))
     else:
         knots, far = _ranges(_public_quantiles(rows), 0)
