@@ -275,9 +275,8 @@ def one_answer(probabilities: Floats, network: nn.Module) -> nn.Module:
     second, first = np.sort(logits)[-2:]
     apart = 0.0  # what the logits of two classes differ by at most
     if len(layers) == 1 and isinstance(layers[0], nn.Linear):
-        of_rows = np.abs(_numbers(layers[0].weight)).sum(axis=1) * max(FAR, _height(scales)) + np.abs(
-            _numbers(layers[0].bias)
-        )
+        weights, bias = np.abs(_numbers(layers[0].weight)), np.abs(_numbers(layers[0].bias))
+        of_rows = weights.sum(axis=1) * max(FAR, _height(scales)) + bias
         apart = 2 * float(of_rows.max())
     share = (first - second) * min(ORDER, 0.5 / max(apart, 1.0))
     if share == 0:
