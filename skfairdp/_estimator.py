@@ -268,10 +268,12 @@ def _warn_of_caller(owner: str, frame: Any) -> None:
             "by position: cv=KFold(n_splits).",
             PrivacyLeakWarning,
         )
-    if getattr(caller, "bootstrap", False):
+    by_weights = hasattr(caller, "bootstrap") and frame.f_locals.get("sample_weight") is not None
+    if by_weights or getattr(caller, "bootstrap", False):
         warn_caller(
-            f"{type(caller).__name__} draws rows with replacement, so that {owner} sees some records several times. "
-            f"The epsilon of {owner} is for records that it sees once. Set bootstrap=False.",
+            f"{type(caller).__name__} draws rows with replacement or by their weights, so that {owner} sees some "
+            f"records several times. The epsilon of {owner} is for records that it sees once. Set bootstrap=False, and "
+            "give no sample_weight.",
             PrivacyLeakWarning,
         )
 
@@ -409,7 +411,10 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         try:
             accuracy = float(accuracy_score(labels, predicted, sample_weight=sample_weight))
         except (ValueError, TypeError) as error:
-            problem = without_values(error, owner=owner, name="y" if sample_weight is None else "y or sample_weight")
+            problem = without_values(error, owner=owner, name="y")
+            if sample_weight is not None:
+                wanted = f"one finite number for each of {len(labels):,} rows, not all of them 0"
+                problem = ValueError(f"sample_weight of the score of {owner} must hold {wanted}.")
         else:
             if not np.all(known):
                 more = "; schema.misfits(table) counts such cells" if has_schema else f" with {self.classes_.tolist()}"

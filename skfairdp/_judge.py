@@ -36,6 +36,11 @@ CLEAR_OF_NOISE = 5.0
 _PER_FEATURE, _FEW_PASSES = 2.0, 60
 #: Parity between groups is off by up to a quarter of that: it follows answers that groups of rows seen have changed.
 _OF_GROUPS = 0.25
+#: Answers to rows seen follow their labels, and what holds parity makes up for how these differ between groups: by half
+#: at most, where nobody has looked.
+_OF_LABELS = 0.5
+#: Of a model that has followed labels more often next to nothing is known.
+_MOST_FOLLOWED = 0.95
 #: Draws of noise and sampling, and points of each cell where sampling is drawn.
 _DRAWS, _FINER = 2000, 2
 
@@ -44,6 +49,12 @@ def by_heart(n_features: int, n_rows: int, passes: float = 0.0) -> float:
     """What a model of so many features owes to having seen a row: of right answers as a part of all rows, and of an
     amount how far its prediction follows it."""
     return _PER_FEATURE * max(1.0, passes / _FEW_PASSES) * n_features / n_rows
+
+
+def labels_of_groups(membership: Floats, y: Ints, n_classes: int) -> Floats:
+    """Shares of the classes in each group, (n_groups, n_classes), by how much each row belongs to it."""
+    sums = np.stack([np.maximum(membership[y == k].sum(axis=0), 0.0) for k in range(n_classes)], axis=1)
+    return np.asarray(sums / np.maximum(sums.sum(axis=1, keepdims=True), 1e-9))
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,10 @@ class Judgement:
     optimism: Floats | None = None
     #: And by how much closer to parity a group's answers are.
     apart: float = 0.0
+    #: And how much of what is broken on these rows may not be on others.
+    doubt: float = 0.0
+    #: The same without all that answers may owe to labels that were seen: in between no difference is larger.
+    on_others: "Judgement | None" = None
     #: Standard deviation of counts as the model that is returned has them, where others have answered in its stead.
     unsure: Any = 0.0
     #: How sure it is that no inequality is broken by more, where the model depends on what is chance of these rows.
@@ -162,7 +177,9 @@ class Judgement:
         # of a pair of opposite inequalities only one can be broken
         asked = self.weaker or self.constraints
         alarms = (1 - self.level) / max(1.0, asked.n_inequalities / 2)
-        return fairness.violation_bounds(asked, self.counts, level=alarms, noise=np.hypot(self.noise, self.unsure))
+        noise = np.hypot(self.noise, self.unsure)
+        found = fairness.violation_bounds(asked, self.counts, level=alarms, noise=noise) - self.doubt
+        return found if self.on_others is None else np.minimum(found, self.on_others._surely_broken)
 
     @cached_property
     def violation(self) -> float:
@@ -236,15 +253,31 @@ class Judgement:
         if self.optimism is not None or self.apart:
             found += self._hidden(constraints)
         largest = float(found.max(initial=-1.0))
-        if self.beside is None or largest >= 1:  # no gap is larger
-            return largest
-        return max(largest, self.beside._largest(constraints, level))
+        for other in (self.beside, self.on_others):
+            if other is not None and largest < 1:  # no gap is larger
+                largest = max(largest, other._largest(constraints, level))
+        return largest
 
-    def after_learning(self, share: float) -> "Judgement":
-        """With so many of the rows right for having been seen: shared by true classes, and maybe all in one group."""
-        rows = np.maximum(self.counts.sum(axis=2), 1.0)
-        each = np.minimum(share * rows.sum() / self.counts.shape[2] / rows, 1.0)
-        return replace(self, optimism=each, apart=min(_OF_GROUPS * share, 1.0))
+    def after_learning(self, right: float, wrong: float = 1.0, labels: Floats | None = None) -> "Judgement":
+        """With so many of the rows ``right`` for having been seen: shared by true classes, and maybe all in one group.
+        By that much of how often it is ``wrong`` about others, the model has followed labels, which may differ between
+        groups: ``labels`` are shares of the classes, (n_groups, n_classes), if known."""
+        rows, n_classes = np.maximum(self.counts.sum(axis=2), 1.0), self.counts.shape[2]
+        each = np.minimum(right * rows.sum() / n_classes / rows, 1.0)
+        found = replace(self, optimism=each, apart=min(_OF_GROUPS * right, 1.0))
+        if self.constraints.needs_labels or n_classes < 2:
+            return found
+        followed = min(right / max(wrong, 1e-9), _MOST_FOLLOWED)
+        times = followed / (1 - followed)
+        if rows.shape[1] == 1 and labels is None:
+            moved = min(times * (np.nan_to_num(self.gap, nan=1.0) + _OF_LABELS), 2 * right, 1.0)
+            return replace(found, apart=moved, doubt=moved)
+        known = labels * rows if labels is not None else rows[:, :, None] * np.eye(n_classes)
+        most = right * rows.sum(axis=1)[:, None, None]  # where groups err as often as all rows do
+        moved = np.clip(times * (self.counts - known.reshape(self.counts.shape)), -most, most)
+        unsure = np.minimum(times * np.hypot(self.noise, np.sqrt(np.maximum(self.counts, 0.0))), most)
+        found = replace(found, optimism=None)
+        return replace(found, on_others=replace(found, counts=self.counts + moved, unsure=unsure))
 
     def after_by_heart(self, in_all: float, most: float = 1.0) -> "Judgement":
         """With so much of all rows right for having been seen. Where there are errors, since little decides there."""
@@ -253,7 +286,10 @@ class Judgement:
             right = self.counts.diagonal(axis1=1, axis2=2)
             wrong = np.clip((rows - right + self.noise) / rows, 0.0, 1.0)
             optimism = np.minimum(in_all * wrong / np.average(wrong, weights=rows), min(1.0, most))
-        return replace(self, optimism=optimism, apart=min(_OF_GROUPS * in_all, 1.0, most))
+        n_classes = self.counts.shape[2]
+        by_labels = _OF_LABELS * n_classes / max(n_classes - 1, 1)  # a right answer more is fewer of all others
+        apart = (_OF_GROUPS if self.constraints.needs_labels else by_labels) * in_all
+        return replace(self, optimism=optimism, apart=min(apart, 1.0, most))
 
     def _hidden(self, constraints: fairness.RateConstraints) -> Floats:
         """By how much more each inequality may be broken on other rows: as if one of its rates had all of that."""

@@ -77,6 +77,7 @@ def changed(table, value, dtype=float):
         (lambda X: pd.DataFrame({0: pd.Timestamp("2019-09-08"), **dict(enumerate(X.T[1:], 1))}), "not numbers"),
         (lambda X: X.astype(complex), "X.* of FairPATEClassifier must hold real numbers"),
         (lambda X: X[:, 0], "X.* of FairPATEClassifier.*Reshape your data"),
+        (lambda X: pd.Series(X[:, 0]), "X.* of FairPATEClassifier.*Reshape your data|the 4 columns of X"),
         (lambda X: X[:, :, None], "dim 3"),
         (lambda X: X[:0], r"0 sample\(s\)|X_public of FairPATEClassifier has no rows"),
         (lambda X: X[:, :0], r"0 feature\(s\)|the 4 columns of X.*Got 0"),

@@ -387,7 +387,7 @@ def test_a_score_that_weights_make_impossible_does_not_blame_the_labels_alone(we
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, y)
-    with pytest.raises(ValueError, match=r"^y or sample_weight of SyntheticDataClassifier"):
+    with pytest.raises(ValueError, match=r"^sample_weight of the score of Synth.* one finite number for each"):
         model.score(X, y, sample_weight=weights * len(y))
     with pytest.raises(ValueError, match=r"^y of SyntheticDataClassifier"):
         model.score(X, ["no", *y[1:]])

@@ -217,6 +217,12 @@ AROUND = {
     "a stack": (stacked(2), f"{STRATIFIED}|StackingClassifier around .* fits its final estimator"),
     "folds by group": (scored_by_group(GroupKFold(2)), "GroupKFold, which assigns rows to folds by their groups"),
     "rows drawn with replacement": (bagged(), "BaggingClassifier draws rows with replacement.*bootstrap=False"),
+    "rows drawn by weight": (
+        lambda: BaggingClassifier(pate()[0], 2, bootstrap=False, max_samples=0.5).fit(
+            *pate()[1:], sample_weight=np.linspace(0, 1, len(pate()[1]))
+        ),
+        "BaggingClassifier draws rows .*by their weights.*give no sample_weight",
+    ),
     "rows drawn once": (bagged(bootstrap=False, max_samples=0.5), None),
 }  # fmt: skip
 

@@ -308,7 +308,7 @@ _TABLES = frozenset({"X", "X_public"})
 def without_values(error: Exception, *, owner: str, name: str = "X", missing: str = "missing value") -> Exception:
     """Return an error that says what was wrong with a table and repeats none of its entries."""
     said = str(error)
-    if said.startswith("Expected 2D array"):
+    if said.startswith(("Expected 2D array", "Expected a 2-dimensional container")):
         return ValueError(
             f"Expected 2D array: {name} of {owner} must have rows and columns. Reshape your data with "
             "array.reshape(-1, 1) if it has a single feature, or array.reshape(1, -1) if it is a single row."

@@ -197,6 +197,11 @@ class GeneratorData:
     subjects: Subjects | None = None
     amounts: Floats | Any = None
 
+    @property
+    def classes(self) -> Any:
+        """Those of the labels; None where there are none."""
+        return self.form.classes
+
     def looked_at(self, most: int) -> tuple[Ints | None, Ints, Ints]:
         """Private: rows of X that a learner is asked about, their cells and their public places; None are all rows. Of
         more than so many it is public which are drawn: how many there are depends on nobody's rows."""

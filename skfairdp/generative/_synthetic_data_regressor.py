@@ -72,7 +72,8 @@ class SyntheticDataRegressor(PrivateRegressor, LearnsSyntheticRows):
     encoder_ : SchemaEncoder
         What turns rows into the numbers that the learner gets.
     y_center_, y_spread_ : float
-        Where amounts lie, by released counts: the constant that a learner has to beat, and a standard deviation.
+        Where amounts lie, by released counts: the constant that a learner has to beat, and half of the distance
+        between their quantiles 1/16 and 15/16, about.
     {privacy_, epsilon_spent_, n_features_in_, feature_names_in_}
 
     {fit_raises}

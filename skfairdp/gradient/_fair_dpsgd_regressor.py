@@ -114,8 +114,9 @@ class FairDPSGDRegressor(PrivateRegressor, TrainsNetwork):
     net_taken_ : {"mlp", "additive"} or None
         Which network ``net="auto"`` took.
     y_center_, y_spread_ : float
-        Where amounts lie, by released counts: the constant that a network has to beat, and a standard deviation. Of few
-        rows the noisy mean and half of the bounds; of counts their noisy mean and at least its root.
+        Where amounts lie, by released counts: the constant that a network has to beat, and half of the distance
+        between their quantiles 1/16 and 15/16, about. Of few rows the noisy mean and half of the bounds; of counts
+        their noisy mean and at least its root.
     groups_ : ndarray of shape (n_groups,), dtype object
         Only where groups were used.
     {privacy_, epsilon_spent_}

@@ -16,7 +16,7 @@ from skfairdp._inputs import read_unprotected
 from skfairdp._judge import Judgement, held_by_network, set_judgement
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, Values
-from skfairdp._usefulness import LEAST_ROWS, MOST_ROWS, tried_on_parts
+from skfairdp._usefulness import LEAST_ROWS, MOST_ROWS, ByHeart, tried_on_parts
 from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
 from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, FairPerceptron, dual_settings, settled, standard_scale
@@ -197,8 +197,7 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
         owner, answers = type(self).__name__, predict_logits(self.net_.module_, features).argmax(axis=1)
         constraints = held_by_network(self.constraints, groups, self.classes_.tolist(), owner)
         judgement = Judgement.by_weights(constraints, membership, codes, answers)
-        if constraints.needs_labels:
-            judgement = judgement.after_learning(_optimism(features, codes, membership, trained))
+        judgement = judgement.after_learning(*_by_heart(features, codes, membership, trained))
         set_judgement(self, judgement)
         self.violation_ = judgement.violation
         if self.lam_max > 0:
@@ -253,8 +252,8 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
         )
 
 
-def _optimism(X: Floats, y: Ints, membership: Floats, trained: Callable[..., Any]) -> float:
-    """Which share of the rows, at most, a network that is held to the same is right about for having seen them."""
+def _by_heart(X: Floats, y: Ints, membership: Floats, trained: Callable[..., Any]) -> ByHeart:
+    """What a network that is held to the same knows by heart."""
     from skfairdp._networks import predict_logits
 
     some, n_rows = np.random.default_rng(0).permutation(len(y))[:MOST_ROWS], len(y)
@@ -266,7 +265,7 @@ def _optimism(X: Floats, y: Ints, membership: Floats, trained: Callable[..., Any
         module, _ = trained(X[learned], y[learned], membership[learned])
         return predict_logits(module, X).argmax(axis=1)
 
-    return 1.0 if len(y) < LEAST_ROWS else tried_on_parts(y, answers, 0, n_rows)[2]
+    return ByHeart(1.0, 1.0) if len(y) < LEAST_ROWS else tried_on_parts(y, answers, 0, n_rows)[2]
 
 
 def as_perceptron(learner: Any) -> FairPerceptron | None:

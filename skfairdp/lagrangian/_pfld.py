@@ -15,11 +15,11 @@ from skfairdp._column_tables import scaled_by_public_rows
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_numbers_of, read_source
-from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network, set_judgement
+from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network, labels_of_groups, set_judgement
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, SubjectLike
-from skfairdp._usefulness import LEAST_ROWS, MOST_ROWS, Comparison, may_fall_back, seen, tried_on_parts
+from skfairdp._usefulness import LEAST_ROWS, MOST_ROWS, ByHeart, Comparison, may_fall_back, seen, tried_on_parts
 from skfairdp._utils import child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
 from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, dual_settings, settled
@@ -236,11 +236,14 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
             )  # fmt: skip
             # all of this is released or public, up to the table of the answers of what is returned
             answers = predict_logits(module, rows).argmax(axis=1)
-            trial, optimism = self._tried(answers, rows, data, net, released.get("membership"), seeds[1])
+            membership = released.get("membership")
+            trial, by_heart = self._tried(answers, rows, data, net, membership, seeds[1])
             falls_back = not trial.is_passed and may_fall_back(data.y) and fairness.constant_meets(constraints.notions)
             given = np.full_like(answers, trial.usual) if falls_back else answers
             judgement = plan.release_answers(groups[counted], data.y[counted], given[counted], noise)
-            judgement = judgement.of_one_class() if falls_back else judgement.after_learning(optimism)
+            of_groups = None if membership is None else membership[:, : len(domain)]  # one that is empty may be beside
+            labels = None if of_groups is None else labels_of_groups(of_groups, data.y, len(data.classes))
+            judgement = judgement.of_one_class() if falls_back else judgement.after_learning(*by_heart, labels)
 
         module = _constant(data) if falls_back else behind(scales, module)
         self.net_ = fitted_net(net, module, data.classes, self.privacy_)
@@ -251,11 +254,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
 
     def _tried(
         self, predicted: Ints, rows: "Tensor", data: TrainingData, net: "Net", groups: Floats | None, seed: int
-    ) -> tuple[Comparison, float]:
-        """Whether the network beats one class alone on its rows, less what networks like it lose on others, and which
-        share of the rows at most it is right about for having seen them: where labels count, of networks that are held
-        to the same, as a bound makes them learn rows by heart. Those of the first question are held to nothing:
-        estimates of groups from few rows may make a network useless that is not."""
+    ) -> tuple[Comparison, ByHeart]:
+        """Whether the network beats one class alone on its rows, less what networks like it lose on others, and what
+        these know by heart: held to the same where labels count, as a bound makes them learn rows by heart, or rows are
+        many. Those of the first question are held to nothing: estimates of groups from few rows may make a network
+        useless that is not."""
         from skfairdp._networks import predict_logits
         from skfairdp.lagrangian._trainer import train_with_groups
 
@@ -263,7 +266,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         some = np.arange(n_rows) if is_small else np.random.default_rng(seed).permutation(n_rows)[:MOST_ROWS]
         y, part = data.y[some], rows[some]
 
-        def on_parts(known: Floats | None) -> tuple[Comparison, float, float]:
+        def on_parts(known: Floats | None) -> tuple[Comparison, float, ByHeart]:
             def answers(learned: Ints) -> Ints:
                 held, of_size = self._constraints(data, y[learned]), net if is_small else self._net(len(learned))
                 held = held if known is not None else fairness.FairnessConstraints((), held.y, n_classes)
@@ -273,13 +276,14 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
 
             return tried_on_parts(y, answers, seed, n_rows)
 
-        found, optimism = seen(predicted, data.y, rows.shape[1]), 0.0
+        found, by_heart = seen(predicted, data.y, rows.shape[1]), ByHeart(1.0, 1.0)
         if found.is_passed and may_fall_back(data.y):
-            trial, known, optimism = on_parts(None)
+            trial, known, by_heart = on_parts(None)
             found = replace(trial, ahead=found.ahead - max(0.0, known - trial.ahead))
-        if self._held(data).needs_labels:
-            optimism = 1.0 if n_rows < LEAST_ROWS else on_parts(None if groups is None else groups[some])[2]
-        return found, optimism
+        if self._held(data).needs_labels or not may_fall_back(data.y):
+            held = None if groups is None else groups[some]
+            by_heart = ByHeart(1.0, 1.0) if n_rows < LEAST_ROWS else on_parts(held)[2]
+        return found, by_heart
 
     def _tell(self, trial: Comparison, falls_back: bool, judgement: Judgement) -> None:
         """Say so where one class is as good, or where the answers of what is returned do not hold a constraint."""

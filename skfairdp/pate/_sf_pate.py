@@ -15,7 +15,7 @@ from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks, rehearse_student, seeded_predictions
 from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike
-from skfairdp._usefulness import MOST_ROWS, Comparison, VoteForecast, may_fall_back, seen, tried, tried_on_parts
+from skfairdp._usefulness import MOST_ROWS, ByHeart, Comparison, VoteForecast, may_fall_back, seen, tried_on_parts
 from skfairdp._utils import public_generator, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
@@ -221,7 +221,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         rng = public_generator(self.random_state)
         queries = np.sort(rng.permutation(len(data.X))[: plan.n_queries])
 
-        judge, problem = self._judge(data), None
+        judge, problem, by_heart = self._judge(data), None, None
         with self._spend(plan, data.reads) as noise:
             how = {"n_jobs": self.n_jobs, "verbose": self.verbose}
             counted = variant._votes(data, self._fair_learner(data), queries, plan, rng, **how)
@@ -233,13 +233,13 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             self._released = Released.of(data, queries, released, n_values=variant._n_values(data), doubted=doubted)
             self._student_seed = int(rng.integers(2**31 - 1))
             try:
-                self._train()
+                by_heart = self._train()
             except Exception as error:  # the votes are paid for, and stay
                 problem = error
             judgement = None
             if judge is not None and problem is None:
                 judgement = self._retry(self._looked_at(judge, data, noise), judge, data, noise)
-                judgement = judgement.after_learning(self._optimism(judgement, len(data.X)))
+                judgement = judgement.after_learning(*self._by_heart(by_heart))
         if problem is not None:
             other = "fair_estimator" if isinstance(variant, ensemble.GroupTeachers) else "variant__student"
             with note_votes_are_released(f"; refit({other}=...) trains another from them"):
@@ -353,14 +353,15 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         )
         judgement.warn(type(self).__name__, rows, advice, in_doubt=in_doubt)
 
-    def _train(self) -> None:
-        """Train the student: post-processing of released votes and public rows; the same seed for every student."""
+    def _train(self) -> ByHeart | None:
+        """Train the student: post-processing of released votes and public rows; the same seed for every student. Where
+        others are tried, return what these know by heart."""
         if not hasattr(self, "_released"):
             raise ValueError(
                 f"This {type(self).__name__} is a copy or comes from a pickle, which hold no rows to train a student "
                 "on. Call refit on the estimator that was fitted."
             )
-        released, trial = self._released, self._tried()
+        released, (trial, by_heart) = self._released, self._tried()
         perceptron = as_perceptron(self._built_in())
         may_be_constant = trial is not None and constant_meets(() if perceptron is None else perceptron.notions)
         if trial is None or trial.is_passed or not may_be_constant:
@@ -373,6 +374,7 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             self.student_ = ConstantStudent(released.n_classes, trial.usual)
         if not trial.is_better and released.n_classes > 1:
             trial.warn(released.classes[trial.usual], type(self).__name__, falls_back=falls_back)
+        return by_heart
 
     def _student(self, released: Released, times: float = 1.0) -> Any:
         """A student of released votes and public rows, those of a trial too; held to so many times its bounds."""
@@ -390,33 +392,33 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             return plain_student(released, None, variant.student, weight, rng)
         return plain_student(released, variant.student, usual, weight, rng)
 
-    def _optimism(self, seen: Judgement, n_rows: int) -> float:
-        """Which share of the rows, at most, the student is right about for having seen them: labels are public."""
-        if not seen.constraints.needs_labels or isinstance(self.student_, ConstantStudent):
-            return 0.0
+    def _by_heart(self, of_trial: ByHeart | None) -> ByHeart:
+        """What the student knows of its rows by heart, whose labels are public."""
+        if isinstance(self.student_, ConstantStudent) or of_trial is not None:
+            return of_trial or ByHeart(0.0, 1.0)
+        try:
+            with silence():
+                return self._on_parts()[1]
+        except Exception:  # of a learner that needs more rows
+            return ByHeart(1.0, 1.0)
+
+    def _on_parts(self) -> tuple[Comparison, ByHeart]:
+        """Whether students taught by some rows beat one class alone on the others, and what they know by heart."""
         released = self._released
         some = np.sort(np.random.default_rng(self._student_seed).permutation(len(released.y))[:MOST_ROWS])
 
         def answers(learned: Ints) -> Ints:
             return self._codes_of(self._student(released.part(some[learned])), released.X[some])
 
-        try:
-            with silence():
-                return tried_on_parts(released.y[some], answers, self._student_seed, n_rows)[2]
-        except Exception:  # of a learner that needs more rows
-            return 1.0
+        trial, _, by_heart = tried_on_parts(released.y[some], answers, self._student_seed, len(released.y))
+        return trial, by_heart
 
-    def _tried(self) -> Comparison | None:
-        """Whether a student taught by some of the rows beats one class alone on the others; of our own network only."""
-        released = self._released
+    def _tried(self) -> tuple[Comparison | None, ByHeart | None]:
+        """The same of our own network, where one class may stand in for it."""
         others = [learner for learner in (self.fair_estimator, self._given_student) if learner is not None]
-        if not may_fall_back(released.y) or any(as_perceptron(learner) is None for learner in others):
-            return None
-
-        def answers(learned: Ints, asked: Ints) -> Ints:
-            return self._codes_of(self._student(released.part(learned)), released.X[asked])
-
-        return tried(released.y, answers, self._student_seed)
+        if not may_fall_back(self._released.y) or any(as_perceptron(learner) is None for learner in others):
+            return None, None
+        return self._on_parts()
 
     def _codes_of(self, student: Any, X: Floats) -> Ints:
         """Classes of rows that are standardised."""

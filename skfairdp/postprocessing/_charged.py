@@ -117,9 +117,12 @@ class ChargedForRows(PrivateEstimator):
                 data = first._read(read, y, **given)
                 planned = first._entry_of(first._plan(data))
             relation = self._check_relation(planned.neighboring_relation, subject_given(self, subject) is not None)
+            with silence():
+                beside = own._rows_beside(relation, X, y, **rows)
+            own._check_kinds(beside.domain, data.classes)
             if self.total_epsilon is not None or privacy.ledger_in_use(self.ledger) is not None:
                 with silence():
-                    price = _Price(first, data, own, own._rows_beside(relation, X, y, **rows), relation)
+                    price = _Price(first, data, own, beside, relation)
                     factor = 1.0 if self.total_epsilon is None else price.scale_for(self.total_epsilon, owner)
                 if self.total_epsilon is not None:
                     last.set_params(epsilon=factor * last.epsilon)
@@ -147,6 +150,9 @@ class ChargedForRows(PrivateEstimator):
     def _check_settings(self) -> None:
         """Refuse parameters that no rows are needed to refuse."""
         self._validate_params()
+
+    def _check_kinds(self, domain: Objects, classes: Any) -> None:
+        """Refuse more groups or classes than can be compared."""
 
     def _fitted_estimator(self) -> Any:
         return inputs.fitted(self.estimator, type(self).__name__, self._kind)

@@ -241,7 +241,19 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         """Given, or those of the estimator."""
         if self.bounds is not None:
             return _inputs.amount_bounds(self)
-        return _inputs.amount_bounds(self, getattr(last_part(self._fitted_estimator()), "bounds", None))
+        last = last_part(self.estimator)  # 'bounds' beside 'bounds_y' are those of features
+        return _inputs.amount_bounds(self, getattr(last, "bounds_y", getattr(last, "bounds", None)))
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        _ = self._bounds
+
+    def _check_kinds(self, domain: Any, classes: Any = None) -> None:
+        if not 2 <= len(domain) <= _MOST_GROUPS:
+            raise ValueError(
+                f"{type(self).__name__} compares every two groups, and got {len(domain)}: at least 2, and at most "
+                f"{_MOST_GROUPS}, as each needs rows enough to show through the noise."
+            )
 
     def _scores_of_rows(self, model: Any, table: Any, places: Ints) -> Floats:
         return _scores_within(self._bounds, model, table, places)
@@ -249,9 +261,8 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
     def _read(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, subject: Any = None
     ) -> _inputs.TrainingData:
-        self._validate_params()
         model, owner = self._fitted_estimator(), type(self).__name__
-        _ = self._bounds
+        self._check_settings()
         check_rows_alone([_Amounts(thawed(model))], owner)
         data = self._read_by(_inputs.read_training, X, y, sensitive_features, subject, target=_no_target)
         self._check_columns(model, data.X.shape[1])
@@ -260,11 +271,7 @@ class PrivateBarycenter(PrivateRegressor, ChargedForRows):
         return data
 
     def _plan(self, data: _inputs.TrainingData, relation: NeighboringRelation | None = None) -> TransportPlan:
-        if not 2 <= len(data.domain) <= _MOST_GROUPS:
-            raise ValueError(
-                f"{type(self).__name__} compares every two groups, and got {len(data.domain)}: at least 2, and at most "
-                f"{_MOST_GROUPS}, as each needs rows enough to show through the noise."
-            )
+        self._check_kinds(data.domain)
         relation = relation or self._relation(self._fitted_estimator(), data.subjects is not None)
         given = data.n_units, len(data.domain), float(self.epsilon), float(self.delta), relation, data.rows_of
         if self.group_at_prediction:

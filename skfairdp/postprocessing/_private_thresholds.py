@@ -263,6 +263,10 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
                 "into fewer, such as bands of age or regions: each needs rows enough to show through the noise."
             )
 
+    def _check_kinds(self, domain: Objects, classes: Any) -> None:
+        self._check_binary(classes)
+        self._constraints(domain, classes)
+
     def _check_binary(self, classes: Any) -> None:
         if classes is not None and len(classes) != 2:
             raise ValueError(

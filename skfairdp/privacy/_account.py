@@ -214,7 +214,7 @@ def privacy_of(estimator: Any) -> PrivacySpent:
     >>> round(privacy_of(model.fit(split.X, split.y)).epsilon, 3)
     1.0
     """
-    found = Account.of(estimator)
+    found = Account.of(estimator, adds_ledgers=True)
     if not found.reports:
         raise ValueError(
             f"privacy_of found no guarantee in this {type(estimator).__name__}: nothing inside has a privacy_. Fit it "
@@ -243,12 +243,15 @@ class Account:
         self.private: list[Any] = []  # parts that have one, and those that they hold
         self.unseen: list[str] = []
         self._folds: list[str] = []
+        self._adds_ledgers = False
         self._seen: dict[int, Any] = {}  # kept, so that no number is given to another object
 
     @classmethod
-    def of(cls, estimator: Any) -> "Account":
-        """Of a fitted estimator with all that is inside."""
+    def of(cls, estimator: Any, *, adds_ledgers: bool = False) -> "Account":
+        """Of a fitted estimator with all that is inside. Whoever adds all that is on their ledgers sees fits that were
+        thrown away."""
         account = cls()
+        account._adds_ledgers = adds_ledgers
         account.look_at(estimator, type(estimator).__name__)
         account.unseen = list(dict.fromkeys([*account.unseen, *account._folds]))
         return account
@@ -324,6 +327,7 @@ class Account:
             self.found["fit", spent.release or id(spent)] = spent, ledgers_of(part)
             self.private.append(part)
             inner = Account()  # its cost is known, and what learned beside it is not
+            inner._adds_ledgers = self._adds_ledgers
             for where in () if hasattr(part, "generator_") else ("estimator", "estimator_", "best_estimator_"):
                 inner.look_at(getattr(part, where, None), f"{name}.{where}")
             self.private += inner.private
@@ -340,7 +344,7 @@ class Account:
         del self.unseen[told:]  # whoever hides a private model is told of itself
         new = list(self.found.values())[before:]
         threw_away = any(hasattr(part, attribute) for attribute in _FOLDS) or _predicted_folds(part)
-        if threw_away and any(not ledgers for _, ledgers in new):
+        if threw_away and any(not (ledgers and self._adds_ledgers) for _, ledgers in new):
             self._folds.append(f"fits on folds of {name}")
         if new and getattr(part, "bootstrap", False):
             self._folds.append(f"rows that {name} drew with replacement, one record maybe several times")
@@ -428,8 +432,9 @@ def _hidden(part: Any) -> Iterator[Any]:
 def _leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         value = list(value.values())
-    if isinstance(value, np.ndarray) and value.dtype == object and value.size and hasattr(value.flat[0], "get_params"):
-        value = value.ravel().tolist()  # so keeps boosting its trees
+    if isinstance(value, np.ndarray) and value.dtype == object and value.size:
+        items = value.ravel().tolist()  # a masked one, as searches have, breaks where one entry is asked for
+        value = items if hasattr(items[0], "get_params") else value  # so keeps boosting its trees
     if isinstance(value, list | tuple | set | frozenset):
         for item in value:
             yield from _leaves(item)

@@ -235,7 +235,8 @@ def note_columns(reads: PublicReads, schema: Schema, owner: str | None = None) -
     said = f"by the schema, with all values that they may hold; {unread}"
     reads.note("columns of X", "given", schema.features, said, by=schema)
     if owner is not None and schema.privacy_ is None and not schema.was_compared:
-        shown = ", ".join(map(repr, schema.features[:5])) + (", ..." if len(schema.features) > 5 else "")
+        names = [*schema.features[:5], *([schema.label] if schema.amounts is not None else [])]
+        shown = ", ".join(map(repr, names)) + (", ..." if len(schema.features) > 5 else "")
         warn_caller(
             f"{owner} reads {shown} by a schema that was not compared with a table: {unread}, and a fit does not "
             "report in how many rows. Call schema.misfits_by_kind(X) first, and do not publish its exact counts.",

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from skfairdp import FairDPSGDRegressor, PrivacyLedger
+from skfairdp import FairDPSGDRegressor, PrivacyLedger, SyntheticDataRegressor
 from skfairdp.exceptions import BudgetExceededError, FairnessWarning, PrivacyLeakWarning, UtilityWarning
 from skfairdp.metrics import ks_disparity
 from skfairdp.postprocessing import PrivateBarycenter
@@ -372,6 +372,22 @@ def test_what_cannot_be_is_refused_before_anything_is_spent(model, options, kind
     with pytest.raises(kind, match=says):
         fitted(model, ledger=ledger, **options)
     assert ledger.entries == ()
+
+
+@pytest.mark.parametrize(("bounds", "groups"), [((5, -5), GROUPS), (None, np.arange(len(X)) % 101)])
+def test_what_needs_no_fit_to_be_refused_is_refused_before_the_first_one(bounds, groups):
+    both = PrivateBarycenter(FairDPSGDRegressor(bounds=(-9, 9)), bounds=bounds)
+    with pytest.raises(ValueError, match=r"needs 'bounds'|got 101: at least 2, and at most 100"):
+        both.fit(X, Y, sensitive_features=groups)
+    assert not hasattr(both, "estimator_")
+
+
+def test_bounds_of_features_are_none_of_amounts():
+    """Half of the predictions were cut at the largest feature."""
+    made = SyntheticDataRegressor(bounds=(-5, 5), bounds_y=(0, 200), dtypes=float, groups=[0, 1])
+    both = PrivateBarycenter(made, groups=[0, 1], group_at_prediction=True, random_state=0)
+    both.fit(X, 100 + 20 * X[:, 0], sensitive_features=GROUPS)
+    assert both.predict(X, sensitive_features=GROUPS).max() > 80
 
 
 def test_predictions_need_the_group():

@@ -631,6 +631,23 @@ def test_guarantees_that_do_not_add_up_and_too_many_groups_are_refused_before_th
     assert not ledger.entries
 
 
+@pytest.mark.parametrize(
+    ("options", "classes", "groups", "says"),
+    [
+        ({}, Y + (np.arange(len(Y)) < 9), GROUPS, "Only binary classification"),
+        ({}, Y, np.arange(len(Y)) % 101, "got 101 groups: at most 100"),
+        ({"constraints": RateBound("false_negative_rate", upper=0.2, groups=["zz"])}, Y, GROUPS, "name 'zz'"),
+    ],
+)
+def test_classes_and_groups_that_rows_show_are_refused_before_the_first_fit_spends(options, classes, groups, says):
+    inside = FairDPSGDClassifier(lam=0.0)
+    for own in ({"ledger": PrivacyLedger()}, {"total_epsilon": 1.0}, {}):
+        both = PrivateThresholds(inside, **options, **own)
+        with pytest.raises(ValueError, match=says):
+            both.fit(X, classes, sensitive_features=groups)
+        assert not hasattr(both, "estimator_")
+
+
 def test_a_model_that_protects_the_group_alone_is_refused_beside_subjects_before_it_spends():
     ledger, model = PrivacyLedger(), PFLDClassifier(classes=[0, 1], groups=[0, 1])
     with pytest.raises(ValueError, match="both guarantees do not add up"):

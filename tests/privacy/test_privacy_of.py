@@ -187,6 +187,24 @@ def test_a_search_with_a_ledger_counts_its_folds_and_tells_of_its_choice():
         privacy_of(unknown)
 
 
+@pytest.mark.filterwarnings("ignore:The StackingClassifier around")
+def test_fits_on_folds_that_only_a_ledger_has_are_named_where_figures_leave_ledgers_out():
+    """privacy_ of a post-processor said 1.9, and the ledger had 4.3."""
+    ledger = PrivacyLedger()
+    inner = [("a", pate(ledger=ledger)), ("b", pate(ledger=ledger))]
+    stack = StackingClassifier(inner, final_estimator=LogisticRegression(), cv=KFold(2))
+    around = PrivateThresholds(stack.fit(X, Y), groups=[0, 1], ledger=ledger, group_at_prediction=True)
+    with pytest.warns(PrivacyLeakWarning, match="PrivateThresholds cannot see .*fits on folds of StackingClassifier"):
+        around.fit(X, Y, sensitive_features=SPLIT.sensitive_features)
+
+
+def test_a_search_over_what_is_no_number_is_looked_through():
+    """Scikit-learn keeps the grid in masked arrays, of which one entry cannot be asked for."""
+    search = GridSearchCV(pate(ledger=PrivacyLedger()), {"student": [None]}, cv=KFold(2)).fit(X, Y)
+    with pytest.warns(PrivacyLeakWarning, match="the choice of GridSearchCV"):
+        assert privacy_of(search).epsilon > 1.5
+
+
 @pytest.mark.parametrize("bootstrap", [True, False])
 def test_records_that_bagging_repeats_are_told_of(bootstrap):
     """Each fit protects a row, and a record may be several."""
