@@ -77,6 +77,8 @@ def main() -> None:
             if arguments.quick:
                 break
     rows = [{"table": n, "structure": s, "auroc": common.summary(kept)} for (n, s), kept in found.items()]
+    cells = [[row["table"], row["structure"], common.plus_minus(row["auroc"])] for row in rows]
+    common.print_table(["table", "structure", "AUROC"], cells)
     common.save(arguments, epsilon=1.0, new_rows=NEW_ROWS, rows=rows)
 
 

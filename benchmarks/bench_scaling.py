@@ -159,8 +159,9 @@ def main() -> None:
     if arguments.check:
         sys.exit(bool(growth))
     every_revision = ", ".join(dict.fromkeys(str(row["revision"]) for row in every))
-    common.save(arguments, n_features=N_FEATURES, rows=every, command="python benchmarks/bench_scaling.py",
-                revision=every_revision)  # fmt: skip
+    # of whatever sizes it was measured this time
+    whole = {} if arguments.quick else {"command": "python benchmarks/bench_scaling.py"}
+    common.save(arguments, n_features=N_FEATURES, rows=every, revision=every_revision, **whole)
 
 
 if __name__ == "__main__":
