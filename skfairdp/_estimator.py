@@ -1,5 +1,6 @@
 """What every estimator that spends privacy shares: its plan, its budget, its report, its score."""
 
+import contextlib
 import inspect
 import sys
 import warnings
@@ -413,8 +414,10 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         except (ValueError, TypeError) as error:
             problem = without_values(error, owner=owner, name="y")
             if sample_weight is not None:
-                wanted = f"one finite number for each of {len(labels):,} rows, not all of them 0"
-                problem = ValueError(f"sample_weight of the score of {owner} must hold {wanted}.")
+                with contextlib.suppress(ValueError, TypeError):
+                    accuracy_score(labels, predicted)  # so it is the weights
+                    wanted = f"one finite number for each of {len(labels):,} rows, not all of them 0"
+                    problem = ValueError(f"sample_weight of the score of {owner} must hold {wanted}.")
         else:
             if not np.all(known):
                 more = "; schema.misfits(table) counts such cells" if has_schema else f" with {self.classes_.tolist()}"

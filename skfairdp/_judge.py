@@ -258,26 +258,30 @@ class Judgement:
                 largest = max(largest, other._largest(constraints, level))
         return largest
 
-    def after_learning(self, right: float, wrong: float = 1.0, labels: Floats | None = None) -> "Judgement":
+    def after_learning(
+        self, right: float, spared: Floats | None = None, wrong: Floats | None = None, labels: Floats | None = None
+    ) -> "Judgement":
         """With so many of the rows ``right`` for having been seen: shared by true classes, and maybe all in one group.
-        By that much of how often it is ``wrong`` about others, the model has followed labels, which may differ between
-        groups: ``labels`` are shares of the classes, (n_groups, n_classes), if known."""
+        Where the model is ``wrong`` about others it has followed labels as often as errors are ``spared``, by group or
+        in all, and labels may differ: ``labels`` are shares of the classes, (n_groups, n_classes), if known."""
         rows, n_classes = np.maximum(self.counts.sum(axis=2), 1.0), self.counts.shape[2]
         each = np.minimum(right * rows.sum() / n_classes / rows, 1.0)
         found = replace(self, optimism=each, apart=min(_OF_GROUPS * right, 1.0))
-        if self.constraints.needs_labels or n_classes < 2:
+        if self.constraints.needs_labels or n_classes < 2 or spared is None or wrong is None:
             return found
-        followed = min(right / max(wrong, 1e-9), _MOST_FOLLOWED)
+        followed = np.minimum(spared, _MOST_FOLLOWED)
         times = followed / (1 - followed)
         if rows.shape[1] == 1 and labels is None:
-            moved = min(times * (np.nan_to_num(self.gap, nan=1.0) + _OF_LABELS), 2 * right, 1.0)
+            gap = np.nan_to_num(self.gap, nan=1.0)
+            moved = min(float(times.max()) * (gap + _OF_LABELS), 2 * right, 1.0)
             return replace(found, apart=moved, doubt=moved)
         known = labels * rows if labels is not None else rows[:, :, None] * np.eye(n_classes)
-        most = right * rows.sum(axis=1)[:, None, None]  # where groups err as often as all rows do
-        moved = np.clip(times * (self.counts - known.reshape(self.counts.shape)), -most, most)
-        unsure = np.minimum(times * np.hypot(self.noise, np.sqrt(np.maximum(self.counts, 0.0))), most)
+        most = ((spared * wrong) * rows.sum(axis=1))[:, None, None]
+        moved = np.clip(times[:, None, None] * (self.counts - known.reshape(self.counts.shape)), -most, most)
+        chance = np.hypot(self.noise, np.sqrt(np.maximum(self.counts, 0.0)))
         found = replace(found, optimism=None)
-        return replace(found, on_others=replace(found, counts=self.counts + moved, unsure=unsure))
+        others = replace(found, counts=self.counts + moved, unsure=np.minimum(times[:, None, None] * chance, most))
+        return replace(found, on_others=others)
 
     def after_by_heart(self, in_all: float, most: float = 1.0) -> "Judgement":
         """With so much of all rows right for having been seen. Where there are errors, since little decides there."""

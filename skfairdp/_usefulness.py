@@ -129,12 +129,12 @@ def _error(gains: Floats) -> float:
     return float(gains.std(ddof=1)) / len(gains) ** 0.5
 
 
-def tried(y: Ints, answers: Callable[[Ints, Ints], Ints], seed: int) -> Comparison:
+def tried(y: Ints, answers: Callable[[Ints, Ints], Ints], seed: int, most: int = FOLDS) -> Comparison:
     """Try a learner on rows that are kept from it, one third at a time, as long as there is doubt.
     All of it has to be public or released: who gives ``answers`` has seen to that."""
     usual, folds = int(np.bincount(y).argmax()), np.random.default_rng(seed).permutation(len(y)) % FOLDS
     gains = of_usual = np.empty(0)
-    for fold in range(FOLDS):
+    for fold in range(most):
         asked = np.flatnonzero(folds == fold)
         of_usual = np.append(of_usual, y[asked] == usual)
         right = answers(np.flatnonzero(folds != fold), asked) == y[asked]
@@ -145,38 +145,46 @@ def tried(y: Ints, answers: Callable[[Ints, Ints], Ints], seed: int) -> Comparis
     return trial
 
 
-#: Of the errors, by heart: a few rows more are learned so as well.
-_NEARLY_ALL = 0.9
+#: Of errors, from which on a few rows more are learned by heart as well.
+_NEARLY_ALL = 0.8
 
 
 class ByHeart(NamedTuple):
-    """Of all rows that teach a model, which share it is right about for having seen them, at most; and how often it is
-    wrong about others."""
+    """The share of all rows that a model is right about for having seen them, at most; how many of its errors on other
+    rows that spares it on these, and how often it is wrong about others, by group where these are known."""
 
-    right: float
-    wrong: float
+    right: float = 1.0
+    spared: Floats = np.ones(1)
+    wrong: Floats = np.ones(1)
 
 
 def tried_on_parts(
-    y: Ints, answers: Callable[[Ints], Ints], seed: int, n_rows: int
+    y: Ints, answers: Callable[[Ints], Ints], seed: int, n_rows: int, groups: Floats | None = None, folds: int = FOLDS
 ) -> tuple[Comparison, float, ByHeart]:
     """Try a learner, where ``answers`` of some rows are those to all. Also by how much it is ahead on rows that teach
-    it; and what it knows by heart of ``n_rows`` like them: of more rows as much less."""
+    it; and what it knows by heart of ``n_rows`` like them, of more rows as much less: by how much each row belongs to
+    each of the ``groups``, if given."""
     known: list[float] = []
-    lost: list[float] = []
+    lost: list[Floats] = []
+    weights = np.column_stack([np.ones(len(y)), np.ones(len(y)) if groups is None else groups])
 
     def of_others(learned: Ints, others: Ints) -> Ints:
         found = answers(learned)
         known.append(seen(found[learned], y[learned]).ahead)
-        right, of_new = (float(np.mean(found[part] == y[part])) for part in (learned, others))
-        error = float(norm.ppf(0.95)) * math.sqrt(of_new * (1 - of_new) / len(others))
-        spared = (right - of_new + error) / max(1 - of_new, 1e-9)  # of all errors on others, that are none on rows seen
-        left = len(learned) / n_rows if spared < _NEARLY_ALL else 1.0
-        lost.append(min(max(spared, 0.0), 1.0) * left * (1 - of_new))
+        sums = [weights[part].sum(axis=0) for part in (learned, others)]
+        rights = (weights[part].T @ (found[part] == y[part]) for part in (learned, others))
+        right, of_new = (np.clip(hits / np.maximum(n, 1.0), 0.0, 1.0) for hits, n in zip(rights, sums, strict=True))
+        counted = np.maximum(sums[1], 1.0) ** 2 / np.maximum(np.square(weights[others]).sum(axis=0), 1e-9)
+        error = float(norm.ppf(0.95)) * np.sqrt(of_new * (1 - of_new) / np.maximum(counted, 1.0))
+        spared = np.clip((right - of_new + error) / np.maximum(1 - of_new, 1e-9), 0.0, 1.0)
+        nearly_all = np.maximum(spared - _NEARLY_ALL, 0.0) / (1 - _NEARLY_ALL)
+        left = len(learned) / n_rows
+        lost.append(np.stack([spared * (left + (1 - left) * nearly_all), 1 - of_new]))
         return found[others]
 
-    trial = tried(y, of_others, seed)
-    return trial, float(np.mean(known)), ByHeart(float(np.mean(lost)), 1 - trial.of_usual - trial.ahead)
+    trial = tried(y, of_others, seed, folds)
+    spared, wrong = np.mean(lost, axis=0)
+    return trial, float(np.mean(known)), ByHeart(float(spared[0] * wrong[0]), spared[1:], wrong[1:])
 
 
 @dataclass(frozen=True)

@@ -436,31 +436,40 @@ def test_parity_that_labels_known_by_heart_make_up_for_is_not_expected_of_others
     assert hidden >= 1
 
 
+def learned(judged, right, wrong, labels=None):
+    """After so many rows that are right for having been seen, of a model that is wrong about so many others."""
+    wrong = np.atleast_1d(wrong)
+    return judged.after_learning(right, right / wrong, wrong, labels)
+
+
 def test_on_other_rows_answers_follow_labels_by_as_much_less_as_errors_were_spared_on_rows_seen():
     held = RateConstraints([RateParity("selection_rate", 0.0)], [0, 1], [0, 1])
     alike, labels = Judgement(held, np.array([[[500, 500]], [[500, 500]]])), np.array([[0.2, 0.8], [0.6, 0.4]])
-    usual = alike.after_learning(0.0, 0.5).gap_bound
+    usual = learned(alike, 0.0, 0.5).gap_bound
     # A tenth of all errors is spared: answers are nine tenths of those on others, and a tenth of the labels.
-    found = alike.after_learning(0.05, 0.5, labels)
+    found = learned(alike, 0.05, 0.5, labels)
     np.testing.assert_allclose(found.on_others.counts[:, 0, 1], [(500 - 80) / 0.9, (500 - 40) / 0.9])
     assert found.gap_bound > usual + 0.04
     assert found.gap == 0
     by_label = np.array([[[100, 100], [400, 400]], [[300, 300], [200, 200]]])
-    told_apart = Judgement(held, by_label).after_learning(0.05, 0.5)
+    told_apart = learned(Judgement(held, by_label), 0.05, 0.5)
     np.testing.assert_allclose(told_apart.on_others.counts.sum(axis=1), found.on_others.counts[:, 0])
     # No more answers can be others than errors were spared.
-    few_errors = alike.after_learning(0.05, 0.06, labels).on_others.counts[:, 0, 1]
+    few_errors = learned(alike, 0.05, 0.06, labels).on_others.counts[:, 0, 1]
     np.testing.assert_allclose(few_errors, [450, 550])
+    # Of a group that is harder to predict more may be.
+    by_group = alike.after_learning(0.05, np.array([0.0, 0.5]), np.array([0.1, 0.4]), labels).on_others
+    np.testing.assert_allclose(by_group.counts[:, 0, 1], [500, 600])
 
 
 def test_where_nobody_knows_the_labels_of_groups_they_may_differ_by_a_half_either_way():
     held = RateConstraints([RateParity("selection_rate", 0.0)], [0, 1], [0, 1])
     alike, apart = (Judgement(held, np.array([[[n, 1000 - n]], [[1000 - n, n]]])) for n in (500, 400))
-    usual = alike.after_learning(0.0, 0.5).gap_bound
-    assert alike.after_learning(0.05, 0.5).gap_bound == pytest.approx(usual + 0.5 / 9)
-    assert alike.after_learning(0.01, 0.011).gap_bound == pytest.approx(usual + 0.02)
-    assert apart.after_learning(0.05, 0.5).holds == "no"
-    assert apart.after_learning(0.3, 0.5).holds == "within the noise"
+    usual = learned(alike, 0.0, 0.5).gap_bound
+    assert learned(alike, 0.05, 0.5).gap_bound == pytest.approx(usual + 0.5 / 9)
+    assert learned(alike, 0.01, 0.011).gap_bound == pytest.approx(usual + 0.02)
+    assert learned(apart, 0.05, 0.5).holds == "no"
+    assert learned(apart, 0.3, 0.5).holds == "within the noise"
 
 
 def test_a_judge_expects_it_where_errors_are_and_no_more_than_epsilon_allows():

@@ -265,7 +265,7 @@ def _by_heart(X: Floats, y: Ints, membership: Floats, trained: Callable[..., Any
         module, _ = trained(X[learned], y[learned], membership[learned])
         return predict_logits(module, X).argmax(axis=1)
 
-    return ByHeart(1.0, 1.0) if len(y) < LEAST_ROWS else tried_on_parts(y, answers, 0, n_rows)[2]
+    return ByHeart() if len(y) < LEAST_ROWS else tried_on_parts(y, answers, 0, n_rows, membership, folds=1)[2]
 
 
 def as_perceptron(learner: Any) -> FairPerceptron | None:

@@ -19,7 +19,7 @@ from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, SubjectLike
-from skfairdp._usefulness import LEAST_ROWS, MOST_ROWS, ByHeart, Comparison, may_fall_back, seen, tried_on_parts
+from skfairdp._usefulness import FOLDS, LEAST_ROWS, MOST_ROWS, ByHeart, Comparison, may_fall_back, seen, tried_on_parts
 from skfairdp._utils import child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
 from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, dual_settings, settled
@@ -266,7 +266,7 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         some = np.arange(n_rows) if is_small else np.random.default_rng(seed).permutation(n_rows)[:MOST_ROWS]
         y, part = data.y[some], rows[some]
 
-        def on_parts(known: Floats | None) -> tuple[Comparison, float, ByHeart]:
+        def on_parts(known: Floats | None, folds: int = FOLDS) -> tuple[Comparison, float, ByHeart]:
             def answers(learned: Ints) -> Ints:
                 held, of_size = self._constraints(data, y[learned]), net if is_small else self._net(len(learned))
                 held = held if known is not None else fairness.FairnessConstraints((), held.y, n_classes)
@@ -274,15 +274,16 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
                 module, _ = train_with_groups(of_size, part[learned], held, of_groups, dual_settings(self), seed=seed)
                 return predict_logits(module, part).argmax(axis=1)
 
-            return tried_on_parts(y, answers, seed, n_rows)
+            of_groups = None if groups is None else groups[some, : len(data.domain)]  # one that is empty may be beside
+            return tried_on_parts(y, answers, seed, n_rows, of_groups, folds)
 
-        found, by_heart = seen(predicted, data.y, rows.shape[1]), ByHeart(1.0, 1.0)
+        found, by_heart = seen(predicted, data.y, rows.shape[1]), ByHeart()
         if found.is_passed and may_fall_back(data.y):
             trial, known, by_heart = on_parts(None)
             found = replace(trial, ahead=found.ahead - max(0.0, known - trial.ahead))
         if self._held(data).needs_labels or not may_fall_back(data.y):
             held = None if groups is None else groups[some]
-            by_heart = ByHeart(1.0, 1.0) if n_rows < LEAST_ROWS else on_parts(held)[2]
+            by_heart = ByHeart() if n_rows < LEAST_ROWS else on_parts(held, 1)[2]
         return found, by_heart
 
     def _tell(self, trial: Comparison, falls_back: bool, judgement: Judgement) -> None:

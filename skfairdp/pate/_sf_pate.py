@@ -395,12 +395,12 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _by_heart(self, of_trial: ByHeart | None) -> ByHeart:
         """What the student knows of its rows by heart, whose labels are public."""
         if isinstance(self.student_, ConstantStudent) or of_trial is not None:
-            return of_trial or ByHeart(0.0, 1.0)
+            return of_trial or ByHeart(0.0, np.zeros(1))
         try:
             with silence():
                 return self._on_parts()[1]
         except Exception:  # of a learner that needs more rows
-            return ByHeart(1.0, 1.0)
+            return ByHeart()
 
     def _on_parts(self) -> tuple[Comparison, ByHeart]:
         """Whether students taught by some rows beat one class alone on the others, and what they know by heart."""

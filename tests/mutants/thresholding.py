@@ -2,7 +2,6 @@
 
 import math
 import sys
-from dataclasses import replace
 
 import numpy as np
 
@@ -58,15 +57,15 @@ def a_calibrated_model_judged_by_what_taught_it(patch):
 @mutant
 def a_network_judged_as_if_nothing_taught_it(patch):
     """Error rates of few rows that a network knows by heart. Right: their bound leaves room for that."""
-    patch.setattr(Judgement, "after_learning", lambda self, right, wrong=1.0, labels=None: self)
+    patch.setattr(Judgement, "after_learning", lambda self, right, spared=None, wrong=None, labels=None: self)
 
 
 @mutant
 def labels_known_by_heart_that_parity_has_nothing_to_do_with(patch):
     """Answers to rows seen follow labels, for which parity makes up. Right: on others it is off by as much."""
 
-    def after(self, right, wrong=1.0, labels=None, own=Judgement.after_learning):
-        return replace(own(self, right, wrong, labels), on_others=None, doubt=0.0, apart=min(0.25 * right, 1.0))
+    def after(self, right, spared=None, wrong=None, labels=None, own=Judgement.after_learning):
+        return own(self, right, None, wrong, labels)
 
     patch.setattr(Judgement, "after_learning", after)
 
