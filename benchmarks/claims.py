@@ -267,7 +267,7 @@ def times_of_sfpate(R: Results) -> bool:
 
     found = R["sfpate_time"]["rows"]
     least = all(median(row, "PF-LD") < min(1.0, median(row, "SFT"), median(row, "M")) for row in found)
-    return least and [median(row, "M") > 1 for row in found].count(True) == 2 and len(found) == 4
+    return least and [median(row, "M") > 1 for row in found].count(True) == 3 and len(found) == 4
 
 
 SFPATE_SETS = ("bank", "credit", "adult-race", "parkinsons")
@@ -785,7 +785,7 @@ CLAIMS: tuple[Claim, ...] = (
         ("PF-LD lies close to the curve of the same method without privacy ({doc}`benchmark <../benchmarks/pfld>`)."),
         pfld_on_the_curve,
     ),
-    ("SFS takes less time than M on two of four data sets, and PF-LD takes the least.", times_of_sfpate),
+    ("SFS takes less time than M on three of four data sets, and PF-LD takes the least.", times_of_sfpate),
     ("The order in accuracy and fairness does not survive.", sfpate_is_not_ahead),
     ("The order does not survive on the data sets here:", sfpate_is_not_ahead),
     (
