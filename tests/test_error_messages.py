@@ -391,3 +391,5 @@ def test_a_score_that_weights_make_impossible_does_not_blame_the_labels_alone(we
         model.score(X, y, sample_weight=weights * len(y))
     with pytest.raises(ValueError, match=r"^y of SyntheticDataClassifier"):
         model.score(X, ["no", *y[1:]])
+    with pytest.raises(ValueError, match=r"^y of SyntheticDataClassifier"):
+        model.score(X, ["no", *y[1:]], sample_weight=[1.0] * len(y))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from sklearn.model_selection import permutation_test_score
 
-from skfairdp import FairDPSGDClassifier, PFGuardGenerator, RandomizedResponseClassifier
+from skfairdp import FairDPSGDClassifier, FairDPSGDRegressor, PFGuardGenerator, RandomizedResponseClassifier
 from skfairdp.exceptions import UtilityWarning
 from skfairdp.gradient import mlp
 from skfairdp.schema import Boolean, Category, Date, Number, Schema
@@ -188,6 +188,13 @@ def test_a_fit_says_whatever_the_cells_that_nobody_has_looked_at_what_a_schema_m
     assert looked_at.misfits(table)["pay"] == by_kind.misfits_by_kind(table).loc["pay", "unreadable"]
     assert said(looked_at) == said(by_kind) == said(pickle.loads(pickle.dumps(looked_at))) == []
     assert said(Schema.from_public(table[["a", "y"]], label="y")) == []
+
+
+def test_amounts_that_nobody_has_looked_at_are_named_as_well():
+    schema = Schema({"a": Number(-3, 3), "pay": Number(0, 9)}, label="pay")
+    model = FairDPSGDRegressor(net=mlp((), max_epochs=1), lam=0, schema=schema, noise_seed=0)
+    with pytest.warns(UtilityWarning, match="reads 'a', 'pay' by a schema that was not compared"):
+        model.fit(TABLE.assign(pay="12,3 EUR"))
 
 
 def test_rows_whose_features_are_public_are_checked_and_need_no_such_warning():
