@@ -81,6 +81,17 @@ _RATES = {
     "true_positive_rate": "true_positive_rate_parity",
 }
 
+#: The rate that a notion compares between groups.
+_RATE_OF = {
+    "accuracy_parity": "error_rate",
+    "demographic_parity": "selection_rate",
+    "equal_opportunity": "true_positive_rate",
+    "equalized_odds": "selection_rate_by_label",
+    "false_negative_rate_parity": "false_negative_rate",
+    "false_positive_rate_parity": "false_positive_rate",
+    "true_positive_rate_parity": "true_positive_rate",
+}
+
 #: The rates that a constraint can speak of, see :class:`RateParity`.
 RATES = tuple(_RATES)
 _METHODS = ("between_groups", "to_overall")
@@ -110,7 +121,8 @@ class RateParity:
     rate : str
         "selection_rate" (how often a class is predicted), "true_positive_rate", "false_positive_rate",
         "true_negative_rate", "false_negative_rate", "accuracy", "error_rate", or "selection_rate_by_label" (how often
-        each class is predicted among the rows of each true class: equalized odds).
+        each class is predicted among the rows of each true class: equalized odds). The name of a notion, such as
+        "demographic_parity", is read as the rate that it compares.
     difference_bound : float, default=None
         Largest difference of the rates of two groups. None is 0.01, as in fairlearn, and 0 beside a ``ratio_bound``.
     ratio_bound : float, default=None
@@ -139,6 +151,8 @@ class RateParity:
     method: str = "between_groups"
 
     def __post_init__(self) -> None:
+        if isinstance(self.rate, str):
+            object.__setattr__(self, "rate", _RATE_OF.get(self.rate, self.rate))
         _check_rate(self.rate, "RateParity")
         if self.method not in _METHODS:
             raise ValueError(
@@ -203,15 +217,7 @@ class RateBound:
 
 
 #: What the name of a notion stands for.
-RATE_NOTIONS: dict[str, RateParity] = {
-    "accuracy_parity": RateParity("error_rate"),
-    "demographic_parity": RateParity("selection_rate"),
-    "equal_opportunity": RateParity("true_positive_rate"),
-    "equalized_odds": RateParity("selection_rate_by_label"),
-    "false_negative_rate_parity": RateParity("false_negative_rate"),
-    "false_positive_rate_parity": RateParity("false_positive_rate"),
-    "true_positive_rate_parity": RateParity("true_positive_rate"),
-}
+RATE_NOTIONS = {notion: RateParity(rate) for notion, rate in _RATE_OF.items()}
 # Classes of fairlearn.reductions, told by name, so that nobody has to import fairlearn.
 _FAIRLEARN = {
     "DemographicParity": "selection_rate",

@@ -77,7 +77,7 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     estimator : classifier, default=None
         Trained on numbers: see :class:`SchemaEncoder`. Its ``fit`` gets the synthetic groups where it takes
         ``sensitive_features``, as fairlearn's reductions do; its ``predict`` has to do without. None is
-        ``HistGradientBoostingClassifier()``, or with constraints ``LagrangianClassifier()``.
+        ``HistGradientBoostingClassifier(max_leaf_nodes=3)``, or with constraints ``LagrangianClassifier()``.
     epsilon : float, default=1.0
         In [1e-3, 1e6].
     {delta}
@@ -411,11 +411,15 @@ class SyntheticDataClassifier(PrivateClassifier, LearnsSyntheticRows):
     def _learner(self, n_classes: int, bound_factor: float = 1.0) -> tuple[Any, bool]:
         """An unfitted learner, and whether its fit takes groups. What it cannot do is said before anything is spent."""
         seed = int(_utils.public_generator(self.random_state).integers(2**31 - 1))
-        learner = HistGradientBoostingClassifier(random_state=seed) if self.estimator is None else clone(self.estimator)
         asked = _judge.asked_constraints(self)
-        if asked is not None and self.estimator is None:
+        if self.estimator is not None:
+            learner = clone(self.estimator)
+        elif asked is None:
+            # Noisy tables say how one or two columns go with the label: what deeper trees see in their rows is noise.
+            learner = HistGradientBoostingClassifier(max_leaf_nodes=3, random_state=seed)
+        else:
             learner = LagrangianClassifier(constraints=asked, random_state=seed)
-        elif asked is not None:
+        if asked is not None and self.estimator is not None:
             learner = _reduction(learner, asked, "constraints" if self.gamma is None else "gamma")
         if bound_factor < 1:
             learner = _judge.tightened(learner, bound_factor) or learner

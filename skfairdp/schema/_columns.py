@@ -663,13 +663,20 @@ def places_of(values: Sequence[Any]) -> dict[Any, int]:
     return {other: j for other, j in spelled if of_one[other] == 1} | {value: j for j, value in listed}
 
 
+#: As pandas writes what it has cut, of whole numbers or of floats.
+_INTERVAL = re.compile(r"([\[(])(-?\d+(?:\.\d+)?), (-?\d+(?:\.\d+)?)([\])])")
+
+
 def _spellings(value: Any) -> list[Any]:
-    """The number that a text spells, or texts that spell a number or a truth."""
+    """The number that a text spells, or texts that spell a number, a truth or an interval."""
     if isinstance(value, bool):
         return [str(value), str(value).lower(), str(value).upper()]
     if isinstance(value, str):
         if value in ("true", "True", "TRUE", "false", "False", "FALSE"):
             return [value.lower() == "true", *(f(value) for f in (str.lower, str.upper, str.capitalize))]
+        if ends := _INTERVAL.fullmatch(value):
+            ways = ([of(float(end)) for end in ends.group(2, 3)] for of in (_end_of_interval, str))
+            return [f"{ends[1]}{left}, {right}{ends[4]}" for left, right in ways]
         number = _number_of(value) if spells_number(value) else math.nan
         if abs(number) >= WHOLE_BELOW:
             return [int(value)] if re.fullmatch(r"[-+]?[0-9]{1,400}", value) else []
@@ -711,18 +718,44 @@ def cells_of(values: Any) -> "pd.Series[Any]":
     else:
         cells = as_series(values if isinstance(values, np.ndarray) else as_objects(values))
     if isinstance(cells.dtype, pd.ArrowDtype) or getattr(cells.dtype, "storage", "") == "pyarrow":
-        return from_arrow(cells.array.__arrow_array__())
+        cells = from_arrow(cells.array.__arrow_array__())
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        zoned = cells.cat.categories.dtype
+        cells = cells.astype(zoned) if isinstance(zoned, pd.DatetimeTZDtype) else cells
+    if isinstance(cells.dtype, pd.DatetimeTZDtype):
+        return _within_calendar(cells, cells.dtype)
     if cells.dtype == np.longdouble:
         with np.errstate(over="ignore"):
             return cells.astype(np.float64)
     return pd.Series([plain_cell(cell) for cell in cells], dtype=object) if cells.dtype.kind == "c" else cells
 
 
+def _within_calendar(times: "pd.Series[Any]", zoned: pd.DatetimeTZDtype) -> "pd.Series[Any]":
+    """Times of a zone, of which pandas shows none where one lies beyond the calendar of Python: NaT, or the day before,
+    where only its zone takes it there."""
+    if zoned.unit == "ns":
+        return times
+    start, first, last, end = (
+        np.datetime64(day, zoned.unit) for day in ("0001-01-01", "0001-01-02", "9999-12-30", "10000-01-01")
+    )
+    given = times.dt.tz_convert(None).to_numpy()
+    shown = np.where((given < start) | (given >= end), np.datetime64("NaT"), np.clip(given, first, last))
+    return pd.Series(shown, times.index).dt.tz_localize("UTC").dt.tz_convert(zoned.tz)
+
+
+def _end_of_interval(end: Any) -> str:
+    """As whole numbers are written, whatever the type: one cell that is blank, or a fraction, makes all ends floats."""
+    if not _is_number(end):
+        return str(end)
+    return str(int(end)) if abs(end) < WHOLE_BELOW and end // 1 == end else str(float(end))
+
+
 def plain_cell(cell: Any) -> Any:
     """The number itself where a complex one lies on the real line, or is none at all, the float next to a decimal one,
     as a column of such has it, and the text of an interval that pandas has cut; any other cell as it is."""
     if isinstance(cell, pd.Interval):
-        return str(cell)
+        left, right = ("[" if cell.closed_left else "("), ("]" if cell.closed_right else ")")
+        return f"{left}{_end_of_interval(cell.left)}, {_end_of_interval(cell.right)}{right}"
     if isinstance(cell, Decimal):
         return math.nan if cell.is_nan() else float(cell)
     if not isinstance(cell, complex | np.complexfloating):

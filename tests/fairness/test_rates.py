@@ -171,6 +171,12 @@ def test_no_row_gains_by_being_wrong_where_errors_are_forgiven_up_to_one(seed, n
 
 
 # ---- the parameter ---------------------------------------------------------------------------------------------
+def test_a_parity_by_the_name_of_a_notion_is_that_of_the_rate_which_the_notion_compares():
+    for notion, parity in RATE_NOTIONS.items():
+        assert RateParity(notion) == parity == read_rate_constraints(notion, "Test")[0]
+    assert RateParity("demographic_parity", difference_bound=0.05) == RateParity("selection_rate", 0.05)
+
+
 def test_every_name_of_a_notion_is_read_and_a_list_keeps_its_order():
     for name, stands_for in RATE_NOTIONS.items():
         assert read_rate_constraints(name, "Test") == (stands_for,)

@@ -886,7 +886,7 @@ NATURAL = [
     1, -3, 0.5, 2**53 + 1, 2**64, True, None, np.nan, complex(1, 2), complex(3, 0), complex(0, math.nan),
     pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-01T23:30", tz="US/Pacific"), datetime.datetime(9999, 12, 31),
     datetime.date(2021, 5, 1), np.datetime64("2020-01-01"), np.timedelta64(1, "D"), pd.NaT, pd.NA, np.float32(0.1),
-    np.int8(3), np.inf, 1e308, "7", "a",
+    np.int8(3), np.inf, 1e308, "7", "a", pd.Interval(0, 10), pd.Interval(0.5, 10), pd.Interval(0, 2**60, "left"),
 ]  # fmt: skip
 
 
@@ -894,7 +894,7 @@ NATURAL = [
 @pytest.mark.parametrize("beside", NATURAL, ids=repr)
 def test_what_a_cell_is_read_as_follows_from_no_type_of_a_column(beside):
     """One complex number makes all of its column complex, one text makes them objects: they stay what they are."""
-    declared = Number(-5, 5), Category([0, 1, 3, "a"]), Boolean(missing=True), Date("2015-01-01", "2030-01-01")
+    declared = Number(-5, 5), Category([0, 1, 3, "a", "(0, 10]", "(0.5, 10]"]), Boolean(missing=True), Date("2015-01-01", "2030-01-01")
     reads = [column.read for column in declared] + [column.fits for column in declared]
     reads += [_kinds_of_cells, lambda column: np.array([*_plain_values(column), None], dtype=object)[:-1]]
     for cell in NATURAL:

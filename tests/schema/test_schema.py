@@ -155,6 +155,12 @@ def test_values_that_the_schema_foresees_come_back_as_they_were():
             )
         ),
         (Boolean(), "0.0", 0),
+        # One blank cell, or one cut at a fraction, makes floats of the ends of all bands.
+        (Category(["(0, 10]", "(10, 12.5]"]), pd.Interval(0.0, 10.0), 0),
+        (Category(["(0.0, 10.0]", "(10.0, 12.5]"]), pd.Interval(0, 10), 0),
+        (Category(["(0.0, 10.0]", "(10.0, 12.5]"]), pd.Interval(10, 12.5), 1),
+        (Category(["(0, 10]"]), "(0.0, 10.0]", 0),
+        (Category(["[0, 10)"]), pd.Interval(0, 10), np.nan),
     ],
 )
 def test_what_one_cell_is_read_as(column, cell, read):
@@ -428,6 +434,16 @@ FOREIGN = {
         Date("2020-01-01", "2020-01-31", missing=True),
         pl.Series([18264 * 86_400_000_000 - 1, 2**62, None]).cast(pl.Datetime("us", "Asia/Tokyo")),
         [18264, np.nan, np.nan],
+    ),
+    "times of a zone in which the usual open end lies beyond all calendars": (
+        Date("2020-01-01", "2020-01-31", missing=True),
+        pd.Series(np.array(["2020-01-02", "9999-12-31T23:30", "20201-01-01"], "M8[us]")).dt.tz_localize("UTC")
+        .dt.tz_convert("Europe/Berlin"),
+        [18263, 18292, np.nan],
+    ),
+    "names of times of such a zone": (
+        Category(["a"]), pd.Series(np.array(["2020-01-02", "9999-12-31T23:30", "0001-01-01"], "M8[s]"))
+        .dt.tz_localize("UTC").dt.tz_convert("US/Pacific").astype("category"), [np.nan] * 3,
     ),
     "lengths of time beyond all calendars": (
         Number(0, 10), pl.Series([1, 2**62, 0]).cast(pl.Duration("ms")), [5, 5, 5],
