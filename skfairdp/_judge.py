@@ -412,7 +412,7 @@ def held_by_network(
 def tightened(learner: Any, times: float) -> Any | None:
     """A fair learner with so many times its bound on differences; None where it has no such bound."""
     asked: Any = getattr(learner, "constraints", None)
-    slack, tighter = getattr(learner, "slack", 0.0), clone(learner, safe=False)
+    slack, tighter = _of_ours(learner, "slack") or 0.0, clone(learner, safe=False)
     if slack > 0:
         return tighter.set_params(slack=times * slack)
     if isinstance(asked, fairness.RateParity) and asked.difference_bound and asked.ratio_bound is None:
@@ -423,13 +423,23 @@ def tightened(learner: Any, times: float) -> Any | None:
     return None
 
 
+def _of_ours(learner: Any, name: str) -> Any:
+    """A parameter of a learner of this package: of others it may be anything, as the gamma of a kernel."""
+    ours = any(kind.__module__.startswith("skfairdp.") for kind in type(learner).__mro__)
+    return getattr(learner, name, None) if ours else None
+
+
 def held_by_learner(
     learner: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str
 ) -> fairness.RateConstraints | None:
     """What the answers are judged by of a model that follows a fair learner; None where it says of no rate it holds."""
-    asked, slack = getattr(learner, "constraints", None), getattr(learner, "slack", 0.0)
-    if getattr(learner, "gamma", None) is not None:
-        asked = fairness.RateParity("selection_rate", float(learner.gamma))
+    asked, slack, gamma = (
+        getattr(learner, "constraints", None),
+        _of_ours(learner, "slack") or 0.0,
+        _of_ours(learner, "gamma"),
+    )
+    if gamma is not None:
+        asked = fairness.RateParity("selection_rate", float(gamma))
     try:
         held = held_by_network(asked, groups, classes, owner)
     except ValueError:

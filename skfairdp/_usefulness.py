@@ -114,32 +114,45 @@ def may_fall_back(y: Ints) -> bool:
     return LEAST_ROWS <= len(y) <= MOST_ROWS and len(np.unique(y)) > 1
 
 
-def seen(predicted: Ints, y: Ints, n_features: int | None = None) -> Comparison:
-    """How often predictions are right on the rows that they were learned from."""
+def rows_to_try(n_rows: int, seed: int, of: Ints | None = None) -> Ints:
+    """Positions of so many rows that a trial is quick, drawn in public: those of one subject stay together."""
+    drawn = np.random.default_rng(seed).permutation(n_rows if of is None else int(of.max(initial=0)) + 1)
+    return (drawn if of is None else np.argsort(drawn[of], kind="stable"))[:MOST_ROWS]
+
+
+def seen(predicted: Ints, y: Ints, n_features: int | None = None, of: Ints | None = None) -> Comparison:
+    """How often predictions are right on the rows that they were learned from, each ``of`` a subject, if given."""
     rates = np.bincount(y, minlength=2) / max(len(y), 1)
     usual = int(rates.argmax())
     gains, of_usual = (predicted == y) - 1.0 * (y == usual), float(rates[usual])
     if n_features is None or len(y) <= MOST_ROWS:
         return Comparison(usual, float(gains.mean()), of_usual)
-    by_heart = learned_by_heart(rates, spread_by_rows(rates, n_features, len(y)))
-    return Comparison(usual, float(gains.mean()) - by_heart, of_usual, error=_error(gains))
+    units = np.arange(len(y)) if of is None else of
+    by_heart = learned_by_heart(rates, spread_by_rows(rates, n_features, len(np.unique(units))))
+    return Comparison(usual, float(gains.mean()) - by_heart, of_usual, error=_error(gains, units))
 
 
-def _error(gains: Floats) -> float:
-    return float(gains.std(ddof=1)) / len(gains) ** 0.5
+def _error(gains: Floats, of: Ints) -> float:
+    """Of their mean, where those of one subject may be alike."""
+    n, sums = len(np.unique(of)), np.bincount(of, gains - gains.mean())
+    return math.sqrt(float(np.square(sums).sum()) * n / max(n - 1, 1)) / len(gains)
 
 
-def tried(y: Ints, answers: Callable[[Ints, Ints], Ints], seed: int, most: int = FOLDS) -> Comparison:
-    """Try a learner on rows that are kept from it, one third at a time, as long as there is doubt.
-    All of it has to be public or released: who gives ``answers`` has seen to that."""
-    usual, folds = int(np.bincount(y).argmax()), np.random.default_rng(seed).permutation(len(y)) % FOLDS
+def tried(
+    y: Ints, answers: Callable[[Ints, Ints], Ints], seed: int, most: int = FOLDS, of: Ints | None = None
+) -> Comparison:
+    """Try a learner on rows that are kept from it, one third at a time, as long as there is doubt; rows of one subject
+    are kept together. All of it has to be public or released: who gives ``answers`` has seen to that."""
+    of = np.arange(len(y)) if of is None else of
+    usual, folds = int(np.bincount(y).argmax()), np.random.default_rng(seed).permutation(int(of.max()) + 1)[of] % FOLDS
     gains = of_usual = np.empty(0)
     for fold in range(most):
         asked = np.flatnonzero(folds == fold)
         of_usual = np.append(of_usual, y[asked] == usual)
         right = answers(np.flatnonzero(folds != fold), asked) == y[asked]
         gains = np.append(gains, right - 1.0 * (y[asked] == usual))
-        trial = Comparison(usual, float(gains.mean()), float(of_usual.mean()), error=_error(gains), where=KEPT_ROWS)
+        error = _error(gains, np.concatenate([of[folds == one] for one in range(fold + 1)]))
+        trial = Comparison(usual, float(gains.mean()), float(of_usual.mean()), error=error, where=KEPT_ROWS)
         if abs(trial.ahead) > BEYOND_DOUBT * trial.error > 0:
             break
     return trial
@@ -159,11 +172,20 @@ class ByHeart(NamedTuple):
 
 
 def tried_on_parts(
-    y: Ints, answers: Callable[[Ints], Ints], seed: int, n_rows: int, groups: Floats | None = None, folds: int = FOLDS
+    y: Ints,
+    answers: Callable[[Ints], Ints],
+    seed: int,
+    n_rows: int | None,
+    groups: Floats | None = None,
+    folds: int = FOLDS,
+    of: Ints | None = None,
 ) -> tuple[Comparison, float, ByHeart]:
     """Try a learner, where ``answers`` of some rows are those to all. Also by how much it is ahead on rows that teach
-    it; and what it knows by heart of ``n_rows`` like them, of more rows as much less: by how much each row belongs to
-    each of the ``groups``, if given."""
+    it; and what it knows by heart of ``n_rows`` like them, a network of more rows as much less, others (None) not: by
+    how much each row belongs to each of the ``groups``, and to which subject it is ``of``, if given."""
+    of = np.arange(len(y)) if of is None else np.unique(of, return_inverse=True)[1]
+    if of.max() < FOLDS - 1:  # nobody could be kept
+        return seen(answers(np.arange(len(y))), y), 0.0, ByHeart()
     known: list[float] = []
     lost: list[Floats] = []
     weights = np.column_stack([np.ones(len(y)), np.ones(len(y)) if groups is None else groups])
@@ -174,15 +196,16 @@ def tried_on_parts(
         sums = [weights[part].sum(axis=0) for part in (learned, others)]
         rights = (weights[part].T @ (found[part] == y[part]) for part in (learned, others))
         right, of_new = (np.clip(hits / np.maximum(n, 1.0), 0.0, 1.0) for hits, n in zip(rights, sums, strict=True))
-        counted = np.maximum(sums[1], 1.0) ** 2 / np.maximum(np.square(weights[others]).sum(axis=0), 1e-9)
+        squares = [np.square(np.bincount(of[others], weight)).sum() for weight in weights[others].T]
+        counted = np.maximum(sums[1], 1.0) ** 2 / np.maximum(squares, 1e-9)
         error = float(norm.ppf(0.95)) * np.sqrt(of_new * (1 - of_new) / np.maximum(counted, 1.0))
         spared = np.clip((right - of_new + error) / np.maximum(1 - of_new, 1e-9), 0.0, 1.0)
         nearly_all = np.maximum(spared - _NEARLY_ALL, 0.0) / (1 - _NEARLY_ALL)
-        left = len(learned) / n_rows
+        left = 1.0 if n_rows is None else len(learned) / n_rows
         lost.append(np.stack([spared * (left + (1 - left) * nearly_all), 1 - of_new]))
         return found[others]
 
-    trial = tried(y, of_others, seed, folds)
+    trial = tried(y, of_others, seed, folds, of)
     spared, wrong = np.mean(lost, axis=0)
     return trial, float(np.mean(known)), ByHeart(float(spared[0] * wrong[0]), spared[1:], wrong[1:])
 

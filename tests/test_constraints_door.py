@@ -6,6 +6,7 @@ from fairlearn.reductions import DemographicParity, EqualizedOdds, Exponentiated
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.svm import SVC
 from sklearn.utils import estimator_html_repr
 
 from skfairdp import (
@@ -132,6 +133,26 @@ def test_gamma_is_short_for_a_difference_of_selection_rates_where_only_groups_ar
 def test_a_fair_learner_inside_is_judged_by_its_gamma():
     held = held_by_learner(pf_ld(gamma=0.1), [0, 1], [0, 1], "a test")
     assert held.constraints == (RateParity("selection_rate", 0.1),)
+
+
+class FairKernel(SVC):
+    """A fair learner of the user's: its gamma is the width of a kernel, and its slack whatever it is."""
+
+    def __init__(self, constraints=None, gamma="scale", slack=5.0):
+        super().__init__(gamma=gamma)
+        self.constraints, self.slack = constraints, slack
+
+    def fit(self, X, y, sensitive_features=None):
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("gamma", ["scale", 0.5, 5.0])
+def test_the_gamma_of_a_kernel_is_no_bound(gamma):
+    """It took the place of the learner's own constraints, and "scale" was no number."""
+    held = held_by_learner(FairKernel("equalized_odds", gamma), [0, 1], [0, 1], "a test")
+    assert held.constraints == (RateParity("selection_rate_by_label"),)
+    assert held_by_learner(FairKernel(None, gamma), [0, 1], [0, 1], "a test") is None
+    sf_pate(fair_estimator=FairKernel("equalized_odds", gamma)).fit(ROWS.X, ROWS.y, sensitive_features=ROWS.groups)
 
 
 @pytest.mark.parametrize(

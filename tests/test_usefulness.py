@@ -4,8 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import (
     FairDPSGDClassifier,
@@ -27,9 +30,11 @@ from tests._tools.inside import (
     Comparison,
     learned_by_heart,
     may_fall_back,
+    rows_to_try,
     seen,
     spread_by_rows,
     tried,
+    tried_on_parts,
 )
 from tests._tools.sources import recording_noise
 
@@ -109,6 +114,60 @@ def test_a_network_that_says_it_all_is_not_given_up_for_what_few_rows_say_of_the
         model.fit(X[:398], y[:398], sensitive_features=groups[:398])
     assert model.score(X[398:], y[398:]) > 0.9
     assert not [w for w in caught if w.category is UtilityWarning]
+
+
+def of_subjects(n, each, seed=0, share=0.35):
+    """Rows of subjects, those of one nearly alike; labels and groups are chance."""
+    rng = np.random.default_rng(seed)
+    X, of = rng.normal(size=(n, 20)), np.repeat(np.arange(n), each)
+    y, groups = (rng.random(n) < share).astype(int), (rng.random(n) < 0.4).astype(int)
+    return X[of] + 0.05 * rng.normal(size=(len(of), 20)), y[of], groups[of], of
+
+
+@pytest.mark.parametrize("make", [PFLDClassifier, SFPATEClassifier])
+def test_rows_of_one_subject_are_kept_from_a_network_together(make):
+    """Of each some taught it, and others said that it was right: no class took the place of what it knew by heart."""
+    X, y, groups, of = of_subjects(200, 10)
+    model = make(epsilon=8.0, groups=[0, 1], random_state=0)
+    with pytest.warns(UtilityWarning, match="rows that were kept from"):
+        model.fit(X, y, sensitive_features=groups, subject=of)
+    assert set(model.predict(X)) == {0}
+
+
+def by_heart(X, y):
+    """Answers to all rows by that of the nearest of some."""
+    return lambda learned: KNeighborsClassifier(1).fit(X[learned], y[learned]).predict(X)
+
+
+def test_what_is_known_by_heart_is_found_on_other_subjects_and_of_a_tree_does_not_shrink_with_rows():
+    X, y, _, of = of_subjects(200, 10)
+    blind, seen = (tried_on_parts(y, by_heart(X, y), 0, len(y), of=one) for one in (None, of))
+    assert blind[0].ahead > 0.3 and blind[2].right < 0.05  # rows of whoever taught are no others
+    assert seen[0].ahead < 0.05 and seen[2].right > 0.3
+    assert seen[0].error > 2 * blind[0].error > 0
+    X, y, _, _ = of_subjects(900, 1)
+    y = np.where(np.arange(900) % 3, 1 * (X[:, 0] > 0), y)  # some is to be known
+    half = DecisionTreeClassifier(min_samples_leaf=5, random_state=0)
+
+    def answers(learned):
+        return clone(half).fit(X[learned], y[learned]).predict(X)
+
+    few, of_a_network, of_a_tree = (tried_on_parts(y, answers, 0, n)[2].right for n in (900, 90_000, None))
+    assert of_a_network < few / 2 < few < of_a_tree  # a tree that is right nearly everywhere would know all of it
+
+
+def test_rows_to_try_are_those_of_whole_subjects_but_for_the_last():
+    of = np.random.default_rng(0).integers(3000, size=30_000)
+    some = rows_to_try(len(of), 0, of)
+    of_each, of_some = np.bincount(of), np.bincount(of[some], minlength=3000)
+    assert len(some) == len(set(some)) == MOST_ROWS
+    assert ((of_some > 0) & (of_some < of_each)).sum() <= 1
+    np.testing.assert_array_equal(np.sort(rows_to_try(50, 0)), np.arange(50))
+
+
+def test_of_two_subjects_nobody_can_be_kept():
+    X, y, _, of = of_subjects(2, 50)
+    assert tried_on_parts(y, by_heart(X, y), 0, len(y), of=of)[2].right == 1.0
 
 
 def test_giving_way_releases_and_costs_the_same():

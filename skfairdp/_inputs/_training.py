@@ -73,10 +73,11 @@ def read_public_rows_of(estimator: BaseEstimator, data: TrainingData, most: int)
     schema: Any = schemas.schema_of(estimator)
     data.source.verbose = getattr(estimator, "verbose", 0)
     owner = type(estimator).__name__
-    kept = schemas.subsample_rows(data.source, schema, owner=owner, most=most)
+    kept, of = schemas.subsample_rows(data.source, schema, owner=owner, most=most)
     _table.refuse_large(kept.features, f"X of {owner} holds")
     data.reads.note("rows kept in memory", "computed", kept.n_rows, "chosen by the hashes of their keys")
-    return replace(data, X=kept.features, y=kept.labels())
+    subjects = data.subjects and replace(data.subjects, of=of)  # whose the kept rows are
+    return replace(data, X=kept.features, y=kept.labels(), subjects=subjects)
 
 
 def refuse_columns_beside(owner: str, y: Any, groups: Any) -> None:

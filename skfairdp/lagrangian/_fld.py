@@ -16,7 +16,7 @@ from skfairdp._inputs import read_unprotected
 from skfairdp._judge import Judgement, held_by_network, set_judgement
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, Values
-from skfairdp._usefulness import LEAST_ROWS, MOST_ROWS, ByHeart, tried_on_parts
+from skfairdp._usefulness import LEAST_ROWS, ByHeart, rows_to_try, tried_on_parts
 from skfairdp._utils._sklearn import Interval
 from skfairdp.fairness import FairnessConstraints, RateBound, RateParity, by_position, read_constraints
 from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, FairPerceptron, dual_settings, settled, standard_scale
@@ -256,7 +256,7 @@ def _by_heart(X: Floats, y: Ints, membership: Floats, trained: Callable[..., Any
     """What a network that is held to the same knows by heart."""
     from skfairdp._networks import predict_logits
 
-    some, n_rows = np.random.default_rng(0).permutation(len(y))[:MOST_ROWS], len(y)
+    some, n_rows = rows_to_try(len(y), 0), len(y)
     X, y, membership = X[some], y[some], membership[some]
 
     def answers(learned: Ints) -> Ints:

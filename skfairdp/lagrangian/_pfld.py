@@ -19,7 +19,17 @@ from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_network
 from skfairdp._network_classifier import NetworkPredictions
 from skfairdp._rows import gathered
 from skfairdp._typing import ArrayLike, Floats, Ints, MaybeArray, SubjectLike
-from skfairdp._usefulness import FOLDS, LEAST_ROWS, MOST_ROWS, ByHeart, Comparison, may_fall_back, seen, tried_on_parts
+from skfairdp._usefulness import (
+    FOLDS,
+    LEAST_ROWS,
+    MOST_ROWS,
+    ByHeart,
+    Comparison,
+    may_fall_back,
+    rows_to_try,
+    seen,
+    tried_on_parts,
+)
 from skfairdp._utils import child_seeds, public_generator
 from skfairdp._utils._sklearn import Interval
 from skfairdp.lagrangian._perceptron import DUAL, LEFT_OPEN, dual_settings, settled
@@ -263,7 +273,8 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
         from skfairdp.lagrangian._trainer import train_with_groups
 
         n_rows, is_small, n_classes = len(data.y), len(data.y) <= MOST_ROWS, len(data.classes)
-        some = np.arange(n_rows) if is_small else np.random.default_rng(seed).permutation(n_rows)[:MOST_ROWS]
+        of = None if data.subjects is None else data.subjects.of
+        some = np.arange(n_rows) if is_small else rows_to_try(n_rows, seed, of)
         y, part = data.y[some], rows[some]
 
         def on_parts(known: Floats | None, folds: int = FOLDS) -> tuple[Comparison, float, ByHeart]:
@@ -275,9 +286,9 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
                 return predict_logits(module, part).argmax(axis=1)
 
             of_groups = None if groups is None else groups[some, : len(data.domain)]  # one that is empty may be beside
-            return tried_on_parts(y, answers, seed, n_rows, of_groups, folds)
+            return tried_on_parts(y, answers, seed, n_rows, of_groups, folds, None if of is None else of[some])
 
-        found, by_heart = seen(predicted, data.y, rows.shape[1]), ByHeart()
+        found, by_heart = seen(predicted, data.y, rows.shape[1], of), ByHeart()
         if found.is_passed and may_fall_back(data.y):
             trial, known, by_heart = on_parts(None)
             found = replace(trial, ahead=found.ahead - max(0.0, known - trial.ahead))

@@ -179,6 +179,13 @@ class AttributeRows(TrainingData):
         """How many there are of what is dealt to teachers, rows or subjects: public."""
         return self.n_rows if self.subjects is None else self.subjects.n
 
+    @property
+    def subject_of_each(self) -> Codes | None:
+        """Whose the rows are that are asked about; None where each stands alone."""
+        if self.subjects is None:
+            return None
+        return self.subjects.of if self.kept is None else self.subjects.of[self.kept]
+
     def partition(self, n_teachers: int, rng: np.random.Generator) -> Codes:
         """The teacher of each row, by its position, or that of its subject: no group decides who teaches whom."""
         if self.subjects is not None:

@@ -15,7 +15,7 @@ from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks, rehearse_student, seeded_predictions
 from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike
-from skfairdp._usefulness import MOST_ROWS, ByHeart, Comparison, VoteForecast, may_fall_back, seen, tried_on_parts
+from skfairdp._usefulness import ByHeart, Comparison, VoteForecast, may_fall_back, rows_to_try, seen, tried_on_parts
 from skfairdp._utils import public_generator, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
@@ -367,7 +367,9 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
         if trial is None or trial.is_passed or not may_be_constant:
             self.student_ = self._student(released)
         if trial is None or trial.is_passed:
-            on_its_rows = seen(self._codes_of(self.student_, released.X), released.y, released.X.shape[1])
+            on_its_rows = seen(
+                self._codes_of(self.student_, released.X), released.y, released.X.shape[1], released.subjects
+            )
             trial = on_its_rows if trial is None or not on_its_rows.is_passed else trial
         falls_back = may_be_constant and not trial.is_passed
         if falls_back:
@@ -405,20 +407,26 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
     def _on_parts(self) -> tuple[Comparison, ByHeart]:
         """Whether students taught by some rows beat one class alone on the others, and what they know by heart."""
         released = self._released
-        some = np.sort(np.random.default_rng(self._student_seed).permutation(len(released.y))[:MOST_ROWS])
+        some = np.sort(rows_to_try(len(released.y), self._student_seed, released.subjects))
+        of = None if released.subjects is None else released.subjects[some]
 
         def answers(learned: Ints) -> Ints:
             return self._codes_of(self._student(released.part(some[learned])), released.X[some])
 
-        trial, _, by_heart = tried_on_parts(released.y[some], answers, self._student_seed, len(released.y))
+        n_rows = None if self._has_other_learner else len(released.y)
+        trial, _, by_heart = tried_on_parts(released.y[some], answers, self._student_seed, n_rows, of=of)
         return trial, by_heart
 
     def _tried(self) -> tuple[Comparison | None, ByHeart | None]:
         """The same of our own network, where one class may stand in for it."""
-        others = [learner for learner in (self.fair_estimator, self._given_student) if learner is not None]
-        if not may_fall_back(self._released.y) or any(as_perceptron(learner) is None for learner in others):
-            return None, None
-        return self._on_parts()
+        return (None, None) if self._has_other_learner or not may_fall_back(self._released.y) else self._on_parts()
+
+    @property
+    def _has_other_learner(self) -> bool:
+        """Whether a student may be anything but our own network, such as a tree, which knows rows by heart however many
+        there are."""
+        learners = [learner for learner in (self.fair_estimator, self._given_student) if learner is not None]
+        return any(as_perceptron(learner) is None for learner in learners)
 
     def _codes_of(self, student: Any, X: Floats) -> Ints:
         """Classes of rows that are standardised."""

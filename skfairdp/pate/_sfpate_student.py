@@ -42,6 +42,7 @@ class Released:
     groups: tuple[Any, ...] = ()
     classes: tuple[Any, ...] = ()
     is_part: bool = False
+    subjects: Codes | None = None
 
     @classmethod
     def of(
@@ -51,6 +52,7 @@ class Released:
         return cls(
             rows.X, rows.y, len(rows.classes), queries, votes.labels, votes.shares, votes.noise_std, n_values,
             rows.center, rows.scale, doubted, tuple(rows.domain.tolist()), tuple(rows.classes.tolist()),
+            subjects=rows.subject_of_each,
         )  # fmt: skip
 
     def part(self, rows: Codes) -> "Released":
@@ -60,7 +62,7 @@ class Released:
         labels, shares = (None if one is None else one[asked] for one in of)
         queries = np.searchsorted(rows, self.queries[asked])
         some = replace(self, queries=queries, labels=labels, shares=shares, is_part=True)
-        return replace(some, X=self.X[rows], y=self.y[rows])
+        return replace(some, X=self.X[rows], y=self.y[rows], subjects=None)
 
     def estimates(self, features: Array) -> tuple[Codes | slice, Array]:
         """Rows to learn from (all as a slice, for no copy), and the estimated share of every value for each: released

@@ -704,9 +704,10 @@ def numeric_memmap(
     return X, some, y, groups
 
 
-def subsample_rows(source: RowSource, schema: Schema, *, owner: str, most: int) -> RawTable:
+def subsample_rows(source: RowSource, schema: Schema, *, owner: str, most: int) -> tuple[RawTable, Ints]:
     """Some rows of a source whose features and labels are public, after a check of all: those whose public keys have
-    the smallest hashes, in that order: the same from every engine, whatever its chunks. Groups are not read."""
+    the smallest hashes, in that order: the same from every engine, whatever its chunks; and a number for the key of
+    each. Groups are not read."""
     compact = CompactRows(schema, owner, (*schema.features, *((schema.label,) if schema.label else ())))
     dtype = np.dtype([("hash", np.uint64), *compact.fields])
     few = most < source.n_rows  # hashes are even: the bound leaves a few rows too many
@@ -727,4 +728,5 @@ def subsample_rows(source: RowSource, schema: Schema, *, owner: str, most: int) 
     if not len(rows):
         raise ValueError(f"The keys of X of {owner} are no ids: far too many rows have the same one.")
     # Equal keys by what is public of their rows.
-    return compact.table(rows[np.lexsort([rows[name] for name in reversed(dtype.names or ())])[:most]])
+    rows = rows[np.lexsort([rows[name] for name in reversed(dtype.names or ())])[:most]]
+    return compact.table(rows), np.unique(rows["hash"], return_inverse=True)[1]

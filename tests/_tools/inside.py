@@ -48,7 +48,8 @@ PLACES = {
     "_teachers._logistic": "LogisticEnsemble",
     "_usefulness": (
         "AmountLook AmountMean CLEAR Comparison LEAST_ROWS MOST_ROWS MOST_TEACHERS ROWS_PER_TEACHER VoteForecast "
-        "learned_by_heart may_fall_back seen spread_by_rows tried default_n_teachers what_is_enough"
+        "learned_by_heart may_fall_back rows_to_try seen spread_by_rows tried tried_on_parts default_n_teachers "
+        "what_is_enough"
     ),
     "datasets._fetch": "ADULT",
     "fairness._constraints": "project_to_bounds ConstraintColumn",

@@ -10,6 +10,7 @@ import math
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from skfairdp import PFLDClassifier
 from skfairdp.papers import PATEGANBackend
 from tests.mutants.harness import Killer, Named, Noticed, tests_in
 
@@ -41,6 +42,7 @@ COLUMN_TABLES = tests_in("gradient.test_column_tables")
 FAIR_DPSGD = tests_in("gradient.test_fair_dpsgd")
 JUDGE = tests_in("test_judge")
 OPTIMISM = tests_in("test_optimism")
+USELESS = tests_in("test_usefulness")
 JUDGED = tests_in("gradient.test_judged")
 JUDGED_FITS = tests_in("test_judged_fits")
 RAW_NUMBERS = tests_in("gradient.test_raw_numbers")
@@ -959,6 +961,9 @@ NOTICED: dict[str, Noticed] = {
     ),
     "thresholding.a_bound_judged_by_networks_that_are_held_to_nothing": also(
         OPTIMISM("test_a_rate_of_a_rare_class_that_is_bounded_by_heart_is_not_expected_of_others", kind="PF-LD")
+    ),
+    "thresholding.rows_of_one_subject_on_both_sides_of_a_trial": also(
+        USELESS("test_rows_of_one_subject_are_kept_from_a_network_together", make=PFLDClassifier)
     ),
     "thresholding.a_module_that_makes_many_of_two_counted_as_two": also(
         OPTIMISM("test_what_a_module_makes_of_few_columns_counts_and_not_these")

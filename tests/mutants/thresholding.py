@@ -9,6 +9,7 @@ from skfairdp import PFLDClassifier, _estimator, _judge, _transport, fairness, p
 from skfairdp._networks import _nets
 from skfairdp.fairness import RateConstraints, RateGate, _rate_gate, _rate_gate as _rate_bounds, rate_bounds
 from skfairdp.gradient import _amounts
+from skfairdp.lagrangian import _pfld
 from skfairdp.metrics import _fairness
 from skfairdp.pate import _fair_pate
 from skfairdp.postprocessing import (
@@ -79,6 +80,16 @@ def a_bound_judged_by_networks_that_are_held_to_nothing(patch):
         return own(self, *before, None, seed)
 
     patch.setattr(PFLDClassifier, "_tried", tried)
+
+
+@mutant
+def rows_of_one_subject_on_both_sides_of_a_trial(patch):
+    """Rows of a subject that taught a network say how right it is on others. Right: all are kept from it together."""
+
+    def on_parts(*given, own=_pfld.tried_on_parts):
+        return own(*given[:6])
+
+    patch.setattr(_pfld, "tried_on_parts", on_parts)
 
 
 @mutant

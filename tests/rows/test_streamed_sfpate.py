@@ -67,7 +67,7 @@ def test_shares_are_those_of_arrays_with_the_same_parts():
         made().fit(KeyedRows(chunked(rows()), key="id"))
     released, *_ = record.releases
     rng = np.random.default_rng(0)
-    kept = subsample_rows(opened(KeyedRows(rows(), key="id")), SCHEMA, owner="test", most=N)
+    kept, _ = subsample_rows(opened(KeyedRows(rows(), key="id")), SCHEMA, owner="test", most=N)
     rng.permutation(N)
     seed, seeds = int(rng.integers(2**63 - 1)), child_seeds(rng, N_TEACHERS)
     hashes = row_hashes(Chunk(rows(), (0,)), "id", seed)
@@ -201,14 +201,14 @@ def test_shares_in_steps_are_exact_in_any_order_and_no_more_than_one_vote(teache
 
 def test_kept_rows_are_those_with_the_smallest_hashes_from_every_engine(tmp_path):
     frame = rows()
-    kept = subsample_rows(opened(KeyedRows(frame, key="id")), SCHEMA, owner="test", most=150)
-    every = subsample_rows(opened(KeyedRows(frame, key="id")), SCHEMA, owner="test", most=N)
+    kept, _ = subsample_rows(opened(KeyedRows(frame, key="id")), SCHEMA, owner="test", most=150)
+    every, _ = subsample_rows(opened(KeyedRows(frame, key="id")), SCHEMA, owner="test", most=N)
     assert kept.n_rows == 150 and every.n_rows == N and not kept.has_groups
     np.testing.assert_array_equal(kept.features, every.features[:150])
     np.testing.assert_array_equal(kept.labels(), every.labels()[:150])
     for engine in ("chunks", "parquet", "dask"):
         other = opened(KeyedRows(of_engine(engine, frame, tmp_path), key="id"))
-        found = subsample_rows(other, SCHEMA, owner="test", most=150)
+        found, _ = subsample_rows(other, SCHEMA, owner="test", most=150)
         np.testing.assert_array_equal(found.features, kept.features)
     shares = [frame["member"].mean(), frame["age"].mean()]
     found = [kept.numbers["member"].mean(), kept.numbers["age"].mean()]
@@ -217,7 +217,7 @@ def test_kept_rows_are_those_with_the_smallest_hashes_from_every_engine(tmp_path
 
 def test_which_rows_are_kept_does_not_follow_their_groups():
     kept = [
-        subsample_rows(opened(chunked(frame)), SCHEMA, owner="test", most=150).features
+        subsample_rows(opened(chunked(frame)), SCHEMA, owner="test", most=150)[0].features
         for frame in (rows(), rows().assign(group="b"))
     ]
     np.testing.assert_array_equal(*kept)
@@ -225,9 +225,9 @@ def test_which_rows_are_kept_does_not_follow_their_groups():
 
 def test_equal_keys_are_told_apart_by_what_is_public_of_their_rows():
     frame = rows().assign(id=np.arange(N) // 2)
-    kept = subsample_rows(opened(KeyedRows(frame, key="id")), SCHEMA, owner="test", most=N)
+    kept, _ = subsample_rows(opened(KeyedRows(frame, key="id")), SCHEMA, owner="test", most=N)
     mixed = frame.sample(frac=1, random_state=0)
-    other = subsample_rows(opened(KeyedRows(mixed, key="id")), SCHEMA, owner="test", most=N)
+    other, _ = subsample_rows(opened(KeyedRows(mixed, key="id")), SCHEMA, owner="test", most=N)
     np.testing.assert_array_equal(other.features, kept.features)
     one_id = chunked(frame.assign(id=7))
     with pytest.raises(ValueError, match="keys of X of SFPATEClassifier are no ids"):
@@ -325,5 +325,5 @@ def test_as_many_public_rows_are_chosen_as_are_asked_for(most):
     """Hashes of keys are even, not evenly spaced: the bound that spares the others leaves room for that."""
     for first in (0, 1000, 5000):
         frame = rows().assign(id=np.arange(first, first + N))
-        found = subsample_rows(opened(KeyedRows(chunked(frame), key="id")), SCHEMA, owner="test", most=most)
+        found, _ = subsample_rows(opened(KeyedRows(chunked(frame), key="id")), SCHEMA, owner="test", most=most)
         assert len(found.features) == most

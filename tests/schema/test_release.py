@@ -894,7 +894,12 @@ NATURAL = [
 @pytest.mark.parametrize("beside", NATURAL, ids=repr)
 def test_what_a_cell_is_read_as_follows_from_no_type_of_a_column(beside):
     """One complex number makes all of its column complex, one text makes them objects: they stay what they are."""
-    declared = Number(-5, 5), Category([0, 1, 3, "a", "(0, 10]", "(0.5, 10]"]), Boolean(missing=True), Date("2015-01-01", "2030-01-01")
+    declared = (
+        Number(-5, 5),
+        Category([0, 1, 3, "a", "(0, 10]", "(0.5, 10]"]),
+        Boolean(missing=True),
+        Date("2015-01-01", "2030-01-01"),
+    )
     reads = [column.read for column in declared] + [column.fits for column in declared]
     reads += [_kinds_of_cells, lambda column: np.array([*_plain_values(column), None], dtype=object)[:-1]]
     for cell in NATURAL:
