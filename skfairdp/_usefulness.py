@@ -180,9 +180,10 @@ def tried_on_parts(
     folds: int = FOLDS,
     of: Ints | None = None,
 ) -> tuple[Comparison, float, ByHeart]:
-    """Try a learner, where ``answers`` of some rows are those to all. Also by how much it is ahead on rows that teach
-    it; and what it knows by heart of ``n_rows`` like them, a network of more rows as much less, others (None) not: by
-    how much each row belongs to each of the ``groups``, and to which subject it is ``of``, if given."""
+    """Try a learner, where ``answers`` of some rows are those to all. Also by how much less it is ahead on others than
+    on rows that teach it; and what it knows by heart of ``n_rows`` like them, a network of more rows as much less,
+    others (None) not: by how much each row belongs to each of the ``groups``, and to which subject it is ``of``, if
+    given."""
     of = np.arange(len(y)) if of is None else np.unique(of, return_inverse=True)[1]
     if of.max() < FOLDS - 1:  # nobody could be kept
         return seen(answers(np.arange(len(y))), y), 0.0, ByHeart()
@@ -207,7 +208,10 @@ def tried_on_parts(
 
     trial = tried(y, of_others, seed, folds, of)
     spared, wrong = np.mean(lost, axis=0)
-    return trial, float(np.mean(known)), ByHeart(float(spared[0] * wrong[0]), spared[1:], wrong[1:])
+    less = float(np.mean(known)) - trial.ahead
+    if n_rows is not None and n_rows > len(y):  # some stand for all: what chance may have made is no loss
+        less = (less - CLEARLY * trial.error) * len(y) / n_rows
+    return trial, max(0.0, less), ByHeart(float(spared[0] * wrong[0]), spared[1:], wrong[1:])
 
 
 @dataclass(frozen=True)

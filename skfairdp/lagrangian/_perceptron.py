@@ -70,9 +70,11 @@ class Perceptron:
 
 
 def standard_scale(X: Floats) -> tuple[Floats, Floats]:
-    """Centre and scale of the columns; 1 where a column says nothing."""
-    center, scale = X.mean(axis=0), X.std(axis=0)
-    return center, np.where(scale > 0, scale, 1.0)
+    """Centre and scale of the columns; 1 where a column says nothing. A flag has its width: by its deviation one that
+    few rows have would be far from all others, and networks learned these rows by heart."""
+    center, scale, low, high = X.mean(axis=0), X.std(axis=0), X.min(axis=0), X.max(axis=0)
+    is_flag = ((low == X) | (high == X)).all(axis=0)
+    return center, np.where(is_flag & (high > low), high - low, np.where(scale > 0, scale, 1.0))
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ class FairPerceptron:
 
         batch, larger = usual_batches(self.epochs, self.batch_size, n_rows)
         a_pass, settings = -(-n_rows // batch), dict(self.settings)
+        decay = {"weight_decay": DECAY / max(n_rows, 1)}
+        settings["optimizer_options"] = decay | dict(settings.get("optimizer_options", {}))
         passes = math.ceil(usual_passes(a_pass, larger) if self.epochs is None else self.epochs)
         if settings.get("lr") is None:
             settings["lr"] = default_lr(passes * a_pass, larger)
@@ -141,6 +145,9 @@ class FairPerceptron:
 _BATCH, _LEAST_BATCH = 256, 16
 _ENOUGH_STEPS = 1000  # 25 for each move of the multipliers
 _LR, _LARGEST_LR = 1e-3, 1e-2
+#: Of weights, over the number of rows. Of twelve public tables of 2,500 to 12,000 rows ten were learned better with it,
+#: up to 100 times 1 / n; two that have no flags worse from 10 / n on.
+DECAY = 3.0
 _REACH = 2.0  # how far a parameter can go
 
 

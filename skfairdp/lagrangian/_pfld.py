@@ -290,11 +290,11 @@ class PFLDClassifier(NetworkPredictions, PrivateClassifier):
 
         found, by_heart = seen(predicted, data.y, rows.shape[1], of), ByHeart()
         if found.is_passed and may_fall_back(data.y):
-            trial, known, by_heart = on_parts(None)
-            found = replace(trial, ahead=found.ahead - max(0.0, known - trial.ahead))
-        if self._held(data).needs_labels or not may_fall_back(data.y):
-            held = None if groups is None else groups[some]
-            by_heart = ByHeart() if n_rows < LEAST_ROWS else on_parts(held, 1)[2]
+            trial, lost, by_heart = on_parts(None)
+            found = replace(trial, ahead=found.ahead - lost)
+        if n_rows >= LEAST_ROWS and (self._held(data).needs_labels or not may_fall_back(data.y)):
+            _, lost, by_heart = on_parts(None if groups is None else groups[some], 1)
+            found = found if is_small else replace(found, ahead=found.ahead - lost)
         return found, by_heart
 
     def _tell(self, trial: Comparison, falls_back: bool, judgement: Judgement) -> None:

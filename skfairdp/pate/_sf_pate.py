@@ -15,7 +15,16 @@ from skfairdp._judge import Judge, Judgement, asked_constraints, held_by_learner
 from skfairdp._rows import check_free_disk
 from skfairdp._teachers import bytes_on_disk, check_fair_learner, refuse_callbacks, rehearse_student, seeded_predictions
 from skfairdp._typing import Array, ArrayLike, Floats, Ints, MaybeArray, SubjectLike
-from skfairdp._usefulness import ByHeart, Comparison, VoteForecast, may_fall_back, rows_to_try, seen, tried_on_parts
+from skfairdp._usefulness import (
+    MOST_ROWS,
+    ByHeart,
+    Comparison,
+    VoteForecast,
+    may_fall_back,
+    rows_to_try,
+    seen,
+    tried_on_parts,
+)
 from skfairdp._utils import public_generator, silence, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, Interval, StrOptions
 from skfairdp.exceptions import FairnessWarning
@@ -361,15 +370,16 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
                 f"This {type(self).__name__} is a copy or comes from a pickle, which hold no rows to train a student "
                 "on. Call refit on the estimator that was fitted."
             )
-        released, (trial, by_heart) = self._released, self._tried()
+        released, (trial, lost, by_heart) = self._released, self._tried()
         perceptron = as_perceptron(self._built_in())
-        may_be_constant = trial is not None and constant_meets(() if perceptron is None else perceptron.notions)
+        may_be_constant = by_heart is not None and constant_meets(() if perceptron is None else perceptron.notions)
         if trial is None or trial.is_passed or not may_be_constant:
             self.student_ = self._student(released)
         if trial is None or trial.is_passed:
             on_its_rows = seen(
                 self._codes_of(self.student_, released.X), released.y, released.X.shape[1], released.subjects
             )
+            on_its_rows = replace(on_its_rows, ahead=on_its_rows.ahead - lost)
             trial = on_its_rows if trial is None or not on_its_rows.is_passed else trial
         falls_back = may_be_constant and not trial.is_passed
         if falls_back:
@@ -400,11 +410,11 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             return of_trial or ByHeart(0.0, np.zeros(1))
         try:
             with silence():
-                return self._on_parts()[1]
+                return self._on_parts()[2]
         except Exception:  # of a learner that needs more rows
             return ByHeart()
 
-    def _on_parts(self) -> tuple[Comparison, ByHeart]:
+    def _on_parts(self) -> tuple[Comparison, float, ByHeart]:
         """Whether students taught by some rows beat one class alone on the others, and what they know by heart."""
         released = self._released
         some = np.sort(rows_to_try(len(released.y), self._student_seed, released.subjects))
@@ -414,12 +424,16 @@ class SFPATEClassifier(LearnsFromVotes, PrivateClassifier):
             return self._codes_of(self._student(released.part(some[learned])), released.X[some])
 
         n_rows = None if self._has_other_learner else len(released.y)
-        trial, _, by_heart = tried_on_parts(released.y[some], answers, self._student_seed, n_rows, of=of)
-        return trial, by_heart
+        return tried_on_parts(released.y[some], answers, self._student_seed, n_rows, of=of)
 
-    def _tried(self) -> tuple[Comparison | None, ByHeart | None]:
-        """The same of our own network, where one class may stand in for it."""
-        return (None, None) if self._has_other_learner or not may_fall_back(self._released.y) else self._on_parts()
+    def _tried(self) -> tuple[Comparison | None, float, ByHeart | None]:
+        """The same of our own network, where one class may stand in for it. Of many rows a trial says by how much it is
+        less ahead on others, and not whether."""
+        y = self._released.y
+        if self._has_other_learner or not (may_fall_back(y) or (len(y) > MOST_ROWS and len(np.unique(y)) > 1)):
+            return None, 0.0, None
+        trial, lost, by_heart = self._on_parts()
+        return (trial, 0.0, by_heart) if may_fall_back(y) else (None, lost, by_heart)
 
     @property
     def _has_other_learner(self) -> bool:

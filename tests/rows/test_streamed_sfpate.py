@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skfairdp import KeyedRows, PrivacyLedger, SFPATEClassifier
 from skfairdp._utils import child_seeds
 from skfairdp.baselines import ParityLogisticRegression
-from skfairdp.lagrangian import LagrangianClassifier, mlp
+from skfairdp.lagrangian import LagrangianClassifier, mlp, standard_scale
 from skfairdp.pate import FairTeachers, GroupTeachers, SoftVoting, _fair_votes as room
 from skfairdp.schema import Category, RawTable, Schema, subsample_rows
 from tests._tools.engines import Retried
@@ -72,7 +72,7 @@ def test_shares_are_those_of_arrays_with_the_same_parts():
     seed, seeds = int(rng.integers(2**63 - 1)), child_seeds(rng, N_TEACHERS)
     hashes = row_hashes(Chunk(rows(), (0,)), "id", seed)
     order, raw = np.argsort(hashes), RawTable.read(SCHEMA, rows(), owner="test")
-    center, scale = kept.features.mean(axis=0), kept.features.std(axis=0)
+    center, scale = standard_scale(kept.features)
     told, asked = (
         room.features_and_labels((table.features - center) / scale, table.labels(), 2) for table in (raw, kept)
     )
