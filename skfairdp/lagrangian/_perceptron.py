@@ -70,11 +70,16 @@ class Perceptron:
 
 
 def standard_scale(X: Floats) -> tuple[Floats, Floats]:
-    """Centre and scale of the columns; 1 where a column says nothing. A flag has its width: by its deviation one that
-    few rows have would be far from all others, and networks learned these rows by heart."""
-    center, scale, low, high = X.mean(axis=0), X.std(axis=0), X.min(axis=0), X.max(axis=0)
+    """Centre and scale of the columns; 1 where a column says nothing."""
+    return X.mean(axis=0), np.where(X.max(axis=0) > X.min(axis=0), X.std(axis=0), 1.0)
+
+
+def _widths(X: Floats) -> Floats:
+    """What networks divide columns by. A flag has width 1: by its deviation one that few rows have would be far from
+    all others, and networks learned these rows by heart. A column that says nothing has no part in what they answer."""
+    low, high = X.min(axis=0), X.max(axis=0)
     is_flag = ((low == X) | (high == X)).all(axis=0)
-    return center, np.where(is_flag & (high > low), high - low, np.where(scale > 0, scale, 1.0))
+    return np.where(high == low, np.inf, np.where(is_flag, high - low, 1.0))
 
 
 @dataclass(frozen=True)
@@ -134,12 +139,14 @@ class FairPerceptron:
         start: Perceptron | None = None, anchor: float = 0.0,
     ) -> tuple[Perceptron, Floats | None]:  # fmt: skip
         """Train one network."""
-        net, n_rows = self.network(X.shape[1], n_classes), len(X)
+        net, n_rows, widths, center = self.network(X.shape[1], n_classes), len(X), _widths(X), np.zeros(X.shape[1])
+        if start is not None:
+            start = start.unscaled(center, 1 / np.where(np.isfinite(widths), widths, 1.0))
         params, multipliers = self.train_stack(
-            net, X, targets, membership, np.array([n_rows]), [seed], n_rows,
+            net, X / widths, targets, membership, np.array([n_rows]), [seed], n_rows,
             start=None if start is None else start.as_stack(), anchor=anchor, verbose=self.verbose,
         )  # fmt: skip
-        return Perceptron.of_stack(params), None if multipliers is None else multipliers[0]
+        return Perceptron.of_stack(params).unscaled(center, widths), None if multipliers is None else multipliers[0]
 
 
 _BATCH, _LEAST_BATCH = 256, 16
