@@ -57,13 +57,14 @@ class LagrangianClassifier(NetworkPredictions, ClassifierMixin, _utils.NamedEsti
     moments : int, default=2
         Moments that generalized demographic parity compares.
     net : {"mlp", "additive", "cnn", "resnet"}, torch.nn.Module, its class or skorch.NeuralNetClassifier, default="mlp"
-        The network and how it is trained. "mlp" has 64 ReLU units, gets standardised features, and is trained by Adam;
+        The network and how it is trained. "mlp" has 64 ReLU units, gets standardised features (flags have width 1, and
+        a column that is constant has no part in answers to others), and is trained by Adam;
         ``mlp((32, 16), lr=0.01)`` of this module sets its sizes (() or "additive" is logistic regression), ``lr`` (2
         over the number of steps, between .001 and .01), ``batch_size`` (256, or as few as a given ``max_epochs`` needs
         for 1000 steps, but 16 at least), ``max_epochs`` (20, and as many more as 2000 steps take), ``device`` and
-        ``optimizer__weight_decay``. Of more than 50,000 rows batches are larger by their power .72, and passes as much
-        fewer, where both are open. Other modules map the rows as they are to one logit per class, and take any
-        optimizer. Callbacks and ``train_split`` of a skorch net are not run.
+        ``optimizer__weight_decay`` (3 over the number of rows). Of more than 50,000 rows batches are larger by their
+        power .72, and passes as much fewer, where both are open. Other modules map the rows as they are to one logit
+        per class, and take any optimizer. Callbacks and ``train_split`` of a skorch net are not run.
     lam_max : float, default=5.0
         Multipliers stay in [-lam_max, lam_max]. Small values trade fairness for accuracy; 0 is no constraint.
     dual_step : float, default=None
