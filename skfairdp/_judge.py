@@ -433,12 +433,8 @@ def held_by_learner(
     learner: Any, groups: Sequence[Any], classes: Sequence[Any], owner: str
 ) -> fairness.RateConstraints | None:
     """What the answers are judged by of a model that follows a fair learner; None where it says of no rate it holds."""
-    asked, slack, gamma = (
-        getattr(learner, "constraints", None),
-        _of_ours(learner, "slack") or 0.0,
-        _of_ours(learner, "gamma"),
-    )
-    if gamma is not None:
+    asked, slack = getattr(learner, "constraints", None), _of_ours(learner, "slack") or 0.0
+    if (gamma := _of_ours(learner, "gamma")) is not None:
         asked = fairness.RateParity("selection_rate", float(gamma))
     try:
         held = held_by_network(asked, groups, classes, owner)

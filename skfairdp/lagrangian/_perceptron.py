@@ -152,8 +152,8 @@ class FairPerceptron:
 _BATCH, _LEAST_BATCH = 256, 16
 _ENOUGH_STEPS = 1000  # 25 for each move of the multipliers
 _LR, _LARGEST_LR = 1e-3, 1e-2
-#: Of weights, over the number of rows. Of twelve public tables of 2,500 to 12,000 rows ten were learned better with it,
-#: up to 100 times 1 / n; two that have no flags worse from 10 / n on.
+#: Of weights, over the number of rows (1 is a standard normal prior): of ten public tables four with rare flags were
+#: learned better, the others within .002 as without; with 10 two of twelve lost .01 of accuracy.
 DECAY = 3.0
 _REACH = 2.0  # how far a parameter can go
 

@@ -664,7 +664,8 @@ def places_of(values: Sequence[Any]) -> dict[Any, int]:
 
 
 #: As pandas writes what it has cut, of whole numbers or of floats.
-_INTERVAL = re.compile(r"([\[(])(-?\d+(?:\.\d+)?), (-?\d+(?:\.\d+)?)([\])])")
+_END = r"(-?(?:inf|\d+(?:\.\d+)?(?:e[-+]?\d+)?))"
+_INTERVAL = re.compile(rf"([\[(]){_END}, {_END}([\])])")
 
 
 def _spellings(value: Any) -> list[Any]:

@@ -161,6 +161,10 @@ def test_values_that_the_schema_foresees_come_back_as_they_were():
         (Category(["(0.0, 10.0]", "(10.0, 12.5]"]), pd.Interval(10, 12.5), 1),
         (Category(["(0, 10]"]), "(0.0, 10.0]", 0),
         (Category(["[0, 10)"]), pd.Interval(0, 10), np.nan),
+        (Category(["(-inf, 10.0]", "(10.0, inf]"]), pd.Interval(-np.inf, 10.0), 0),
+        (Category(["(-inf, 10.0]", "(10.0, inf]"]), pd.Interval(10.0, np.inf), 1),
+        (Category(["(1e-05, 1.0]", "(1.0, 1e+20]"]), pd.Interval(1e-5, 1.0), 0),
+        (Category(["(1e-05, 1.0]", "(1.0, 1e+20]"]), pd.Interval(1.0, 1e20), 1),
     ],
 )
 def test_what_one_cell_is_read_as(column, cell, read):
