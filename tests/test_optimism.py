@@ -12,6 +12,7 @@ from sklearn.ensemble import VotingRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
+from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import (
     FairDPSGDClassifier,
@@ -315,13 +316,17 @@ def test_public_rows_that_a_penalty_may_know_by_heart_bound_no_gap_of_others():
     how = {"classes": [0, 1], "groups": [0, 1], "random_state": 0, "noise_seed": 0}
     model = FairDPSGDClassifier(lam=1.0, net=mlp((4,), max_epochs=2), parity="public_penalty", **how)
     fair = FairnessCalibrator(model, gamma=0.1, method="threshold")
-    with pytest.warns(FairnessWarning, match="rows that may have taught its penalty may differ"):
+    with pytest.warns(FairnessWarning, match="rows that may have taught it may differ"):
         fair.fit(X[150:], y[150:], sensitive_features=groups[150:], X_public=public)
     assert fair.gap_bound_ == 1 and fair.constraint_holds_ != "yes"
     others = fair.set_params(estimator=model.set_params(lam=0.0)).fit(
         X[150:], y[150:], sensitive_features=groups[150:], X_public=public
     )
     assert others.gap_bound_ < 1
+    tree = FairPATEClassifier(student=DecisionTreeClassifier(random_state=0), **how)
+    with pytest.warns(FairnessWarning, match="rows that may have taught it may differ"):
+        fair.set_params(estimator=tree).fit(X[150:], y[150:], sensitive_features=groups[150:], X_public=public)
+    assert fair.gap_bound_ == 1 and fair.constraint_holds_ != "yes"
 
 
 @pytest.mark.parametrize("kind", ["PF-LD", "F-LD"])

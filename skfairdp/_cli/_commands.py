@@ -276,7 +276,7 @@ def _with_kinds_of_texts(table: "pd.DataFrame", name: str) -> "pd.DataFrame":
 
     texts = _files.read_table(name, types=False)
     for column in table.select_dtypes(["object", "string"]).columns:
-        cells = texts[column].astype(object).dropna().astype(str).str.strip()
+        cells = texts[column].astype(object).dropna().map(str).str.strip()
         if len(cells) and cells.str.match(r"\d{4}-\d\d-\d\d(\D|$)").all():
             days = pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
             table[column] = days.dt.tz_localize(None) if days.notna().all() else table[column]

@@ -73,8 +73,8 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, with_groups: 
     with _utils.without_context(), np.errstate(over="ignore", invalid="ignore"):
         try:
             kinds = " ".join(map(str, np.ravel(getattr(features, "dtypes", getattr(features, "dtype", "")))))
-            if "date" in kinds or "time" in kinds:  # which numpy takes for numbers where all columns are such
-                raise TypeError
+            if "date" in kinds or "time" in kinds or ("object" in kinds and _utils.holds_times(features)):
+                raise TypeError  # numpy takes these for numbers
             if columns is None and name == "X":
                 features = validate_data(estimator, X, reset=reset, dtype=np.float64)
             else:

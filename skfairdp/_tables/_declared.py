@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import repeat
 from numbers import Real
 from typing import Any
 
@@ -14,7 +13,7 @@ from numpy.random import Generator
 
 from skfairdp._typing import Array, Bools, Floats, Ints, Objects, Values
 from skfairdp._utils import PlainState, as_objects, as_pandas, given_domain, private_error
-from skfairdp.schema import places_of
+from skfairdp.schema import places_of, positions
 
 _OBJECT = np.dtype(object)
 
@@ -375,13 +374,9 @@ def _number(entry: Any) -> float:
 def codes_of_entries(entries: Objects, labels: Values, *, missing: int, other: int) -> Ints:
     """Position of each entry among public labels, ``missing`` for a missing entry and ``other`` for any other one,
     without errors. Equality is Python's: 1, 1.0 and True are one label, and "1" where no label is that text."""
-    index = places_of(labels)
-    listed = entries.tolist()
-    try:
-        codes = list(map(index.get, listed, repeat(other)))
-    except Exception:  # some entry cannot be hashed or compared, so that it equals no label
-        codes = [_place(index, entry, other) for entry in listed]
-    return np.where(_missing(entries), missing, np.array(codes, dtype=np.int64))
+    places = positions(entries, places_of(labels))
+    codes = np.where(np.isnan(places), other, places)
+    return np.where(_missing(entries), missing, codes).astype(np.int64)
 
 
 def _missing(entries: Objects) -> Bools:
@@ -392,10 +387,3 @@ def _missing(entries: Objects) -> Bools:
         if len(entries) == 1:
             return np.array([True])
         return np.concatenate([_missing(entries[[i]]) for i in range(len(entries))])
-
-
-def _place(index: dict[Any, int], value: Any, other: int) -> int:
-    try:
-        return index.get(value, other)
-    except Exception:
-        return other

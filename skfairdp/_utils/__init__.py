@@ -32,6 +32,7 @@ from skfairdp._utils._labels import (
     group_domain,
     group_membership,
     hits,
+    holds_times,
     labels_are_codes,
     note_label_codes,
     sensitive_positions,

@@ -311,6 +311,13 @@ def _several(weights: Floats, owner: str) -> Floats:
     return weights
 
 
+def holds_times(values: Any) -> bool:
+    """Tell whether there are days or durations among cells, which numpy takes for numbers."""
+    cells = np.asarray(values)
+    among = cells.dtype == object and any(isinstance(cell, np.datetime64 | np.timedelta64) for cell in cells.flat)
+    return cells.dtype.kind in "mM" or among
+
+
 def as_amounts(y: Any, n_rows: int, *, owner: str, name: str = "y") -> Floats:
     """Read one finite number per row."""
     if y is None:
@@ -319,7 +326,7 @@ def as_amounts(y: Any, n_rows: int, *, owner: str, name: str = "y") -> Floats:
         try:
             refuse_masked(y, owner=owner, name=name, kind="missing amount")
             column = column_or_1d(label_array(y), warn=True)
-            if column.dtype.kind in "mM":
+            if holds_times(column):
                 raise private_error("no amounts", owner=owner, name=name)
             amounts = check_array(column, ensure_2d=False, ensure_min_samples=0, dtype=np.float64, input_name=name)
         except (Warning, PrivateRowsError):

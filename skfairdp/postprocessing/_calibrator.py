@@ -136,8 +136,8 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         Here each fifth of the public rows is answered by what the other four calibrate, but for a row that is alone in
         its group. What all of them calibrate may differ: rows that it answers otherwise make ``gap_bound_`` wider, and
         so does that the bound was met on these rows. Of rows that the model has sampled only ``gap_`` is known, and of
-        a :class:`~skfairdp.FairDPSGDClassifier` that a penalty on public rows has taught, which may be these:
-        ``gap_bound_`` is 1. Public rows count as drawn independently: copies of a row are no further persons.
+        a model that public rows have taught, which may be these, by a penalty of FairDPSGD or through a ``student`` of
+        your own: ``gap_bound_`` is 1. Public rows count as drawn independently: copies of a row are no further persons.
     agreement_ : float
         Share of the public rows whose prediction is unchanged.
     satisfied_ : bool
@@ -317,11 +317,15 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
             setattr(self, name, value)
         self.agreement_ = float(np.mean(found.answers == rows.before))
         account = Account.of(model)
-        taught = any(getattr(part, "parity_taken_", None) == "public_penalty" for part in account.private)
+        taught = any(
+            getattr(part, "parity_taken_", None) == "public_penalty" or getattr(part, "student", None) is not None
+            for part in account.private
+        )
         if judgement is not None:
             if self.constraints is None and self.disparity == "others" and len(self.groups_) > 2:
                 judgement = replace(judgement, weaker=self._held(to_overall=True))  # no group is nearer to all others
-            # how far rows that the model samples are from private ones, nobody has looked; a penalty knows its rows
+            # How far rows that the model samples are from private ones, nobody has looked. A penalty knows its rows,
+            # and a student that is not ours may.
             set_judgement(self, judgement, in_doubt=samples or taught)
         if paid := [*account.reports, *held_by(_utils.PublicData(X, sensitive_features))]:
             self.privacy_ = composed(*paid, *held_by(self))
@@ -331,13 +335,13 @@ class FairnessCalibrator(inputs.RoutesToEstimator, StatesPrivacy, ClassifierMixi
         if judgement is not None and self.satisfied_:
             judgement.warn(
                 _OWNER,
-                f"rows that {'the model samples' if samples else 'may have taught its penalty'}"
+                f"rows that {'the model samples' if samples else 'may have taught it'}"
                 if samples or taught
                 else "public rows that did not calibrate it",
                 "It holds on the rows that did, which are overfitted. Give more public rows, or set "
                 "method=Thresholds(group_at_prediction=True).",
                 in_doubt=samples or taught,
-                check="Calibrate on public rows" if samples else "Fit the model with lam=0",
+                check="Calibrate on public rows" if samples else "Fit the model with lam=0 or without a 'student'",
             )
 
     def _found_by(self, method: Method, model: Any, rows: CalibrationRows, labels: Ints | None) -> _Found:

@@ -205,7 +205,8 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         judgement = replace(Judgement(constraints, seen, plan.look.sigma).after_by_heart(taught_by_heart), apart=owed)
         if judgement.optimism is not None:
             chosen = np.minimum(judgement.optimism + owed_to_choosing(counts)[:, None], 1.0)
-            judgement = replace(judgement, optimism=chosen).held_on_its_rows
+            judgement = replace(judgement, optimism=chosen)
+        judgement = judgement if plan.keeps_aside else judgement.held_on_its_rows
         judgement = judgement.of_one_class() if np.unique(answers).tolist() in ([0], [1]) else judgement
         set_judgement(self, judgement)
         self.estimator_, self.classes_, self.groups_ = model, classes, data.domain

@@ -1,7 +1,7 @@
 """What is public about a table, and tables read by it alone."""
 
 from skfairdp._rows import KeyedRows
-from skfairdp.schema._columns import Boolean, Category, Column, Date, Number, places_of
+from skfairdp.schema._columns import Boolean, Category, Column, Date, Number, places_of, positions
 from skfairdp.schema._raw_table import (
     SCHEMA_CONSTRAINT,
     SCHEMA_PARAMETERS,

@@ -305,7 +305,7 @@ class Category(Column):
         return places if self.others is None else np.where(np.isnan(places), self.values.index(self.others), places)
 
     def _values(self, values: Any) -> NDArray[np.float64]:
-        return _positions(values, places_of(self.values))
+        return positions(values, places_of(self.values))
 
     def _beyond(self, raw: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.isnan(raw)
@@ -342,7 +342,7 @@ class Boolean(Column):
     kind: ClassVar[str] = "boolean"
 
     def read(self, values: Any) -> NDArray[np.float64]:
-        return _positions(values, {False: 0, True: 1, "0": 0, "1": 1, "0.0": 0, "1.0": 1, **TRUTHS})
+        return positions(values, {False: 0, True: 1, "0": 0, "1": 1, "0.0": 0, "1.0": 1, **TRUTHS})
 
     def _limits(self) -> list[Any]:
         return [False, True]
@@ -365,8 +365,8 @@ class Date(Column):
         read.
     format : str, default=None
         How texts write a day, in the letters of ``datetime.strptime``: "%d/%m/%Y". None is year-month-day. A time may
-        follow. "%y", a year of two digits, is 1969 to 2068. A number is read by a format as its digits are, 1978 by
-        "%Y"; without one it counts days since 1970.
+        follow. "%y", a year of two digits, is 1969 to 2068. A number, or its text, is read by a format as its digits
+        are, 1978 by "%Y"; without one 20200131 is a day, and any other counts days since 1970.
 
     privacy_ : PrivacySpent, default=None
         What was paid to find it, as ``Schema.release`` says; None for what is written down.
@@ -564,7 +564,7 @@ def _number_of(cell: Any) -> float:
 
 def number_of_text(text: str) -> float:
     """A number in a column of numbers, NaN for what is none."""
-    return _number_of(_with_its_sign(text))
+    return float(READ_AS_TRUTHS[text]) if text in READ_AS_TRUTHS else _number_of(_with_its_sign(text))
 
 
 _BELOW_ZERO = re.compile(r"\(\s*([^-+\u2212()]+)\)|([^-+\u2212()\s][^-+\u2212()]*?)\s*[-\u2212]")
@@ -582,6 +582,8 @@ def _without(unit: str, text: str) -> str:
 
 def _number_written(text: str, decimal: str, thousands: str, unit: str) -> float:
     """A number as people of a country write it."""
+    if text in READ_AS_TRUTHS:
+        return float(READ_AS_TRUTHS[text])
     text = text.replace("\u00a0", " ").replace("\u202f", " ").replace("\u2212", "-").strip()
     given, text = len(text), _with_its_sign(outside := _without(unit, text))
     sign, text = (text[:1], text[1:].strip()) if text[:1] in ("+", "-") else ("", text)
@@ -605,12 +607,12 @@ def of_each(cells: Iterable[Any], read: Callable[[Any], Any], of_text: Callable[
 
 def _as_days(values: Any, format: str | None = None) -> NDArray[np.float64]:
     """Every cell as days since 1970, NaN for what is no day of the calendar. A number counts as days, or is written in
-    digits by the format: readers of files make numbers of such days."""
+    digits, as 20200131 or by the format: readers of files make numbers of such days, unless one cell is none."""
     cells = cells_of(values)
     if pd.api.types.is_numeric_dtype(cells.dtype) and not pd.api.types.is_bool_dtype(cells.dtype):
-        days = np.floor(_as_numbers(cells))
-        if format is not None:
-            distinct, places = np.unique(_as_numbers(cells), return_inverse=True)
+        days = np.floor(numbers := _as_numbers(cells))
+        if format is not None or (numbers > _LAST_DAY).any():
+            distinct, places = np.unique(numbers, return_inverse=True)
             days = np.array([_day_of(float(number), format) for number in distinct], np.float64)[places]
     else:
         days = np.array(of_each(cells, partial(_day_of, format=format)), np.float64)
@@ -620,10 +622,12 @@ def _as_days(values: Any, format: str | None = None) -> NDArray[np.float64]:
 def _day_of(cell: Any, format: str | None = None) -> float:
     try:
         cell = plain_cell(cell)
-        if _is_number(cell) and format is not None:
-            cell = f"{int(cell):0{len(_EPOCH.strftime(format))}d}" if float(cell).is_integer() else ""
-        if _is_number(cell):
-            return float(np.floor(float(cell)))
+        number = float(cell) if _is_number(cell) else _number_of(cell) if isinstance(cell, str) else math.nan
+        if not math.isnan(number) and (format is not None or number > _LAST_DAY):
+            in_digits = f"{int(number):0{len(_EPOCH.strftime(format or '%Y%m%d'))}d}" if number.is_integer() else ""
+            cell = in_digits if in_digits or not isinstance(cell, str) else cell
+        elif not math.isnan(number):
+            return float(np.floor(number))
         if isinstance(cell, str):
             return float((_written_day(cell.strip(), format) - _EPOCH).days)
         if isinstance(cell, np.datetime64):
@@ -643,54 +647,40 @@ def _written_day(text: str, format: str | None) -> date:
         return datetime.strptime(TIME_OF_DAY.sub("", text), format).date()
 
 
-def spells_number(text: str) -> bool:
-    """Tell whether a text is how a number is written."""
-    return text.strip() == text and math.isfinite(_number_of(text))
-
-
-def is_word(text: str) -> bool:
-    """Tell whether a text spells neither a number nor a truth."""
-    return not spells_number(text) and all(isinstance(one, str) for one in _spellings(text))
-
-
-def places_of(values: Sequence[Any]) -> dict[Any, int]:
-    """The place of each listed value, however a reader of files spells it. It calls a column of 1, 2, 3 numbers, and
-    texts once one cell is none: that is no news of the others."""
-    listed = list(enumerate(values))
-    read = [(j, value) for j, value in listed if isinstance(value, str | int | float)]
-    spelled = {(other, j) for j, value in read for other in _spellings(value)}
-    of_one = Counter(other for other, _ in spelled)  # 1 may be "1" or "01" where both are listed
-    return {other: j for other, j in spelled if of_one[other] == 1} | {value: j for j, value in listed}
-
-
+#: What readers of files take for a truth where all cells of a column are such words.
+READ_AS_TRUTHS = {f(word): word == "true" for word in ("true", "false") for f in (str, str.upper, str.capitalize)}
 #: As pandas writes what it has cut, of whole numbers or of floats.
 _END = r"(-?(?:inf|\d+(?:\.\d+)?(?:e[-+]?\d+)?))"
 _INTERVAL = re.compile(rf"([\[(]){_END}, {_END}([\])])")
 
 
-def _spellings(value: Any) -> list[Any]:
-    """The number that a text spells, or texts that spell a number, a truth or an interval."""
-    if isinstance(value, bool):
-        return [str(value), str(value).lower(), str(value).upper()]
-    if isinstance(value, str):
-        if value in ("true", "True", "TRUE", "false", "False", "FALSE"):
-            return [value.lower() == "true", *(f(value) for f in (str.lower, str.upper, str.capitalize))]
-        if ends := _INTERVAL.fullmatch(value):
-            ways = ([of(float(end)) for end in ends.group(2, 3)] for of in (_end_of_interval, str))
-            return [f"{ends[1]}{left}, {right}{ends[4]}" for left, right in ways]
-        number = _number_of(value) if spells_number(value) else math.nan
-        if abs(number) >= WHOLE_BELOW:
-            return [int(value)] if re.fullmatch(r"[-+]?[0-9]{1,400}", value) else []
-        return [] if math.isnan(number) else [number, *_of_floats(number)]
-    return [str(value), *([str(int(value))] if value // 1 == value else []), *_of_floats(value)]
+def as_read(text: str) -> Any:
+    """The truth or number that readers of files make of a text where their whole column is of such, and the text of an
+    interval in one way. They make texts of all once one cell is none, or has other ends: that is no news of the
+    others."""
+    if text in READ_AS_TRUTHS:
+        return READ_AS_TRUTHS[text]
+    if ends := _INTERVAL.fullmatch(text):
+        left, right = (_end_of_interval(float(end)) for end in ends.group(2, 3))
+        return f"{ends[1]}{left}, {right}{ends[4]}"
+    if abs(number := _number_of(text)) < WHOLE_BELOW:
+        return number
+    return int(text) if re.fullmatch(r"[-+]?[0-9]{1,400}", text) else text
 
 
-def _of_floats(number: float) -> list[str]:
-    """How a file writes a whole number whose column was one of floats, since another cell of it is blank."""
-    return [f"{int(number)}.0"] if abs(number) < WHOLE_BELOW and number // 1 == number else []
+def is_word(text: str) -> bool:
+    """Tell whether a text spells neither a number nor a truth."""
+    return isinstance(as_read(text), str)
 
 
-def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
+def places_of(values: Sequence[Any]) -> dict[Any, int]:
+    """The place of each listed value, by itself and as files are read."""
+    read = [as_read(value) if isinstance(value, str) else value for value in values]
+    of_one = Counter(read)  # 1 may be "1" or "01" where both are listed
+    return {value: j for j, value in enumerate(read) if of_one[value] == 1} | {v: j for j, v in enumerate(values)}
+
+
+def positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
     """The place of every cell, NaN for one that has none. Equal numbers are equal whatever their type. A float from
     2^53 on may have been any of several whole numbers, and is none of those that are listed."""
     of_floats = {value: j for value, j in places.items() if not isinstance(value, int) or abs(value) < WHOLE_BELOW}
@@ -698,6 +688,8 @@ def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
     def place(cell: Any) -> float:
         try:
             cell = plain_cell(cell)
+            if isinstance(cell, str) and cell not in places:
+                cell = as_read(cell)
             return (of_floats if isinstance(cell, float | np.floating) else places).get(cell, math.nan)
         except Exception:  # it cannot be hashed, or compared
             return math.nan
@@ -706,7 +698,7 @@ def _positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:
     if isinstance(cells.dtype, pd.CategoricalDtype):
         return np.asarray(np.array([*map(place, cells.cat.categories), math.nan])[cells.cat.codes.to_numpy()])
     if cells.dtype == object or not pd.api.types.is_numeric_dtype(cells.dtype):
-        return np.array([place(cell) for cell in cells], dtype=np.float64)
+        return np.array(of_each(cells, place), dtype=np.float64)
     codes, distinct = pd.factorize(cells)  # -1 where there is none
     return np.array([*map(place, distinct.tolist()), math.nan], dtype=np.float64)[codes]
 

@@ -224,7 +224,7 @@ def guessed(column: "pd.Series[Any]", name: str) -> dict[str, Any]:
     truths = [_columns.TRUTHS[text] for text in known if text in _columns.TRUTHS]
     if len(truths) > len(known) / 2 and {*truths} == {0, 1}:
         kind = "boolean"
-    if kind == "category" or not len(column.dropna()):
+    if kind == "category" or all(map(_columns._is_missing, column)):
         return {}
     way, turned = ({}, "") if writings is None else writings.best(writings.counts(column))
     said = {key: value for key, value in way.items() if value != ("." if key == "decimal" else "")}

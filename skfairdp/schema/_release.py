@@ -453,18 +453,23 @@ def _kinds_of_numbers(numbers: Floats) -> Ints:
 
 def _kind_of_text(cell: str) -> int:
     text = cell.strip()
-    if text in ("true", "True", "TRUE", "false", "False", "FALSE"):
+    if text in _columns.READ_AS_TRUTHS:
         return _BOOLEAN
     if not math.isnan(_columns.number_of_text(text)):
-        digits = text.lstrip("+-\u2212(")
-        if LIKE_1200.match(digits):
+        if LIKE_1200.match(text.lstrip("+-\u2212(")):
             return _LIKE_1200
-        return _TEXT if digits[:1] == "0" and digits[1:2].isdigit() else -1  # 007 is a name: of a place, a firm
+        return _TEXT if _is_name(text) else -1
     if text in _columns.NOTHING:
         return _MISSING
     if not np.isnan(_day_of(text)):
         return _DAY
     return _WRITTEN_DAY if DAYS.reading(text) else _WRITTEN_NUMBER if NUMBERS.reading(text) else _TEXT
+
+
+def _is_name(text: str) -> bool:
+    """Tell whether a text of digits is the name of a place or a firm, as 007."""
+    digits = text.lstrip("+-\u2212(")
+    return digits[:1] == "0" and digits[1:2].isdigit()
 
 
 def _kind_of_object(cell: Any) -> int:
@@ -483,7 +488,7 @@ def _kind_of_object(cell: Any) -> int:
 
 
 def _plain_values(column: "pd.Series[Any]") -> list[Any]:
-    """Each cell as a text, an int, a float, or None. Equal numbers become one, whatever their type."""
+    """Each cell as a text, an int, a float, or None. Equal numbers become one, whatever their type, and as a text."""
     return _columns.of_each(_columns.cells_of(column), _plain)
 
 
@@ -491,7 +496,10 @@ def _plain(cell: Any) -> Any:
     try:
         cell = _columns.plain_cell(cell)
         if isinstance(cell, str):
-            return str.__str__(cell)  # a text of a class of its own may be equal to all others
+            text = str.__str__(cell)  # one of a class of its own may be equal to all others
+            cell = text if _is_name(text) else _columns.as_read(text)
+            if isinstance(cell, str):
+                return cell
         if isinstance(cell, bool | np.bool_):
             return int(cell)
         if isinstance(cell, int | float | np.integer | np.floating):

@@ -221,6 +221,23 @@ def test_the_noise_of_each_table_is_that_of_its_mechanism():
         np.testing.assert_allclose(release.noise, sigma)
 
 
+def test_the_bound_allows_for_thresholds_of_many_groups_that_the_same_rows_have_chosen():
+    """Every group's rate is at its bound on these rows: the gap of others is the spread of all groups' chance, which in
+    a third of the fits was more than the largest difference of two alone would be."""
+    n_groups, X = 12, np.random.default_rng(0).normal(size=(424_000, 2))
+    groups, coins = np.arange(len(X)) % n_groups, np.random.default_rng(1).random(len(X))
+    X[:, 0] += groups % 2
+    y = (coins < 1 / (1 + np.exp(0.6 - X.sum(axis=1)))).astype(int)
+    model, others = LogisticRegression().fit(X[:5000], y[:5000]), slice(224_000, None)
+    for start in range(0, 192_000, 24_000):
+        rows = slice(start, start + 24_000)
+        fair = made(model, epsilon=30.0, groups=range(n_groups), group_at_prediction=True, random_state=start)
+        fair.fit(X[rows], y[rows], sensitive_features=groups[rows])
+        answers = fair.predict(X[others], sensitive_features=groups[others])
+        rates = np.bincount(groups[others], answers) / np.bincount(groups[others])
+        assert np.ptp(rates) <= fair.gap_bound_
+
+
 def test_where_no_network_guesses_groups_the_bound_is_of_the_answers_to_all_rows():
     """They chose thresholds by noisy counts alone, which learn no row by heart (the coverage is a test of its own)."""
     with recording_noise(entropy=0) as record, warnings.catch_warnings():

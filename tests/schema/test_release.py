@@ -881,6 +881,18 @@ def test_what_a_cell_is_read_as_follows_from_that_cell_alone(cells):
                 assert together[i] == alone or (together[i] != together[i] and alone != alone)
 
 
+@pytest.mark.parametrize("cells", [[0, 1], [True, False], [1.5, 2.0], [1, 20, 300]], ids=repr)
+def test_values_of_a_file_are_released_alike_where_one_cell_of_it_is_none(cells):
+    """Or their types would tell of one row: pandas makes texts of all cells of such a column."""
+    rows = pd.DataFrame({"y": np.resize(cells, 900), "of": np.resize(["a", "b"], 900), "x": np.arange(900)})
+    odd = rows.astype(str)
+    odd.loc[5, "y"] = "n.k."
+    how = {"epsilon": 30.0, "label": "y", "groups": "of"}
+    found, beside = (Schema.release(table, **how).columns["y"] for table in (rows, odd))
+    assert found.values[: len(cells)] == beside.values[: len(cells)] == tuple(sorted(cells))
+    assert [*map(type, found.values)] == [*map(type, beside.values)]
+
+
 #: Cells among which pandas finds one type for the whole column, and the cell that turns it into another.
 NATURAL = [
     1, -3, 0.5, 2**53 + 1, 2**64, True, None, np.nan, complex(1, 2), complex(3, 0), complex(0, math.nan),

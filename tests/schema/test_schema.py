@@ -3,6 +3,7 @@
 import copy
 import datetime
 import functools
+import io
 import json
 import pickle
 import time
@@ -242,6 +243,33 @@ def test_truths_are_listed_values_however_a_file_spells_them():
     """The command line reads every cell of a CSV file as a text."""
     assert Category([False, True]).read(["True", "false", True, 0, "FALSE", "yes"])[:5].tolist() == [1, 0, 1, 0, 0]
     assert Category(["True", True]).read(["True", True]).tolist() == [0, 1]
+
+
+#: Columns of a file of which pandas makes truths or numbers, and what may be declared of them.
+YEAR = ("2020-01-01", "2021-01-01")
+IN_FILES = [
+    ("True False", Number(0, 1), Category([0, 1]), Category(["1", "0"]), Category([True, False])),
+    ("TRUE FALSE", Number(0, 1, decimal=","), Category(["true", "false"]), Boolean()),
+    ("0 1", Number(0, 1), Category(["True", "False"]), Category([False, True]), Boolean()),
+    ("1 2 30", Number(0, 40), Category([1, 2, 30]), Category(["1", "2", "30"])),
+    ("007 012", Number(0, 40), Category([7, 12]), Category(["7", "12"]), Category(["007", "012"])),
+    ("1.50 2.00", Number(0, 4), Category([1.5, 2]), Category(["1.5", "2"]), Category(["1.50", "2"])),
+    ("20200103 20200220", Date(*YEAR), Date(*YEAR, format="%Y%m%d")),
+    ("03012020 20022020", Date(*YEAR, format="%d%m%Y")),
+    ("18264 18312 -5", Date("1960-01-01", "2021-01-01")),
+]
+
+
+@pytest.mark.parametrize(("written", "declared"), [(one, more) for one, *more in IN_FILES])
+def test_one_cell_of_a_file_does_not_change_how_the_others_are_read(written, declared):
+    """pandas makes numbers of a column, floats of all where one cell is blank, and texts where one is none."""
+    cells = written.split()
+    for column in declared:
+        read = []
+        for odd in (cells[0], "", "odd"):
+            file = pd.read_csv(io.StringIO("\n".join(["c,k", *(f"{cell},1" for cell in [*cells, odd])])))
+            read.append(column.read(file["c"])[:-1].tolist())
+        assert read[0] == read[1] == read[2] and len(set(read[0])) == len(cells), column
 
 
 def test_words_of_a_file_written_by_hand_are_texts(tmp_path):
