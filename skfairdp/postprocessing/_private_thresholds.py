@@ -1,11 +1,13 @@
 """Fair thresholds from private rows: a fitted classifier's answers, changed by what one noisy table says of them."""
 
+import math
 from dataclasses import KW_ONLY, replace
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -13,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._docs import shared_docs
 from skfairdp._estimator import PrivateClassifier
 from skfairdp._inputs import TrainingData, read_any_training, read_features
-from skfairdp._judge import Judgement, set_judgement
+from skfairdp._judge import LEVEL, Judgement, set_judgement
 from skfairdp._row_wise import NO_CLASS, check_rows_alone, row_wise_predictions
 from skfairdp._rows import Chunk, check_free_disk, other_rows
 from skfairdp._teachers import bytes_on_disk, counted_once
@@ -22,7 +24,7 @@ from skfairdp._usefulness import units_of
 from skfairdp._utils import coins_of, decode_labels, public_generator, warn_caller
 from skfairdp._utils._sklearn import A_LEARNER, Interval, answers_as_fitted
 from skfairdp.exceptions import FairnessWarning, UtilityWarning
-from skfairdp.fairness import RateConstraints, read_rate_constraints
+from skfairdp.fairness import RateConstraints, noise_of_violations, read_rate_constraints
 from skfairdp.postprocessing import _inputs as inputs
 from skfairdp.postprocessing._bins import BinsPlan, bins_of, owed_to_choosing, owed_to_learning, smoothed_counts
 from skfairdp.postprocessing._charged import LEAST_EPSILON, ChargedForRows
@@ -34,6 +36,7 @@ from skfairdp.schema import RawTable, Schema, with_schema
 _OWNER = "PrivateThresholds"
 _ROUNDING = 1e-3  # of probabilities of half precision
 _MOST_GROUPS = 100  # ten thousand comparisons of two, each a line of the program that is solved
+_FREE = 100.0  # no rate, nor a ratio of two that are told, is beyond
 _UNSURE = 0.05  # standard deviation of a group's rate, by the noise alone
 
 
@@ -56,8 +59,9 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
 
     *Fairness.* Each bin is answered with a chance of its own, the most accurate ones by a linear program under which
     the constraints hold on the released counts. Counts that noise may explain are drawn towards a smooth curve of the
-    score first, and where they say little for or against the classifier's own answers, these are kept. On new rows the
-    constraints hold up to noise and sampling. Which answer a row gets follows from a keyed
+    score first, and where they say little for or against the classifier's own answers, or are too noisy (by more than
+    0.05 of a rate) to show that these break an inequality, these are kept. On new rows the constraints hold up to noise
+    and sampling. Which answer a row gets follows from a keyed
     hash of its features: predictions are the same however often and in whatever order you ask.
 
     Parameters
@@ -196,7 +200,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             guess, kinds = guessed_kinds(plan, network, data.one_row_each, places, taught, noise)
             edges, counts = plan.release(scores[taught], groups[taught], y[taught], noise, kinds[taught])
             smoothed, weight = smoothed_counts(counts, edges, plan.table.sigma)
-            answers = self._answers(plan, constraints, smoothed, edges)
+            answers, right_sides = self._answers(plan, constraints, smoothed, edges, weight)
             rules = groups[held] if self.group_at_prediction else kinds[held]
             given = coins[held] < answers[rules, bins_of(scores[held], edges)]
             seen = plan.look.release(answer_counts(constraints, groups[held], y[held], given), noise)
@@ -213,8 +217,9 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         self.edges_, self.counts_, self.smoothed_counts_, self.answers_ = edges, counts, smoothed, answers
         self._key, self._guesses = key, guess
         self.violation_ = constraints.largest_violation(predicted_counts(smoothed, self._chances))
-        self._warn(plan, weight)
-        if self.violation_ <= 1e-6 and not plan.snr_too_low:  # else it is told already
+        beyond = constraints.violations(predicted_counts(smoothed, self._chances)) + constraints.bounds - right_sides
+        self._warn(plan, weight, float(beyond.max()))
+        if beyond.max() <= 1e-6 and not plan.snr_too_low:  # else it is told already
             judgement.warn(_OWNER, "private rows", "Ask for a smaller bound, or give more rows or a larger 'epsilon'.")
         return self
 
@@ -374,16 +379,29 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             raise other_rows(_OWNER)
         return *columns, np.arange(len(columns[0]))
 
-    def _answers(self, plan: BinsPlan, constraints: RateConstraints, counts: Floats, edges: Floats) -> Floats:
-        """The chance of the second class by rule and bin; the classifier's own answers where counts are mere noise."""
+    def _answers(
+        self, plan: BinsPlan, constraints: RateConstraints, counts: Floats, edges: Floats, weight: float
+    ) -> tuple[Floats, Floats]:
+        """The chance of the second class by rule and bin, and what inequalities are held to: anything where noise hides
+        whether the classifier's own answers break them. These stay where counts are mere noise, or all of a group's."""
         by_group = self.group_at_prediction
+        own = np.tile(np.append(0.0, edges) >= 0.5, (1, plan.n_kinds)).astype(float)
+        kept = np.resize(own, (plan.n_groups if by_group else plan.n_kinds, len(edges) + 1))
         if plan.snr_too_low:
-            return np.tile(np.append(0.0, edges) >= 0.5, (plan.n_groups if by_group else plan.n_kinds, 1)).astype(float)
+            return kept, constraints.bounds
+        noise = plan.table.sigma * math.sqrt(_summed(plan, counts, weight)) / 2  # of four cells in a group
+        broken, off = noise_of_violations(constraints, [predicted_counts(counts, own)], noise)
+        told = (off <= _UNSURE) | (broken > norm.isf((1 - LEVEL) / constraints.n_inequalities) * off)
+        right_sides = np.where(told, constraints.bounds, _FREE)
         in_favour = for_own_answers(counts, edges, plan.table.sigma, plan.n_counted)
-        found = fair_answers(constraints, counts, by_group=by_group, in_favour=in_favour)
-        return found if by_group else found.reshape(plan.n_kinds, -1)
+        how: Any = {"by_group": by_group, "in_favour": in_favour, "right_sides": right_sides}
+        found = fair_answers(constraints, counts, **how).reshape(kept.shape)
+        if by_group:
+            lost = ~(told[:, None] & (constraints.coefficients[:, :-1] != 0).any(axis=2)).any(axis=0)
+            found[lost] = kept[lost]
+        return found, right_sides
 
-    def _warn(self, plan: BinsPlan, weight: float) -> None:
+    def _warn(self, plan: BinsPlan, weight: float, beyond: float) -> None:
         """Everything told here is released, or follows from it."""
         self._warn_if_no_better(plan.table.sigma)
         if plan.snr_too_low:
@@ -394,20 +412,20 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
                 FairnessWarning,
             )
             return
-        if self.violation_ > 1e-6:
+        if beyond > 1e-6:
             warn_caller(
                 f"No predictions of {_OWNER} satisfy its constraints: the best violate one by {self.violation_:.3g}. "
                 "Loosen the bounds, or use the group (group_at_prediction=True).",
                 FairnessWarning,
             )
         rows = np.maximum(self.counts_.sum((0, 2)), 1.0)
-        summed = weight * 2 * len(self.counts_) + (1 - weight) * 4 * plan.n_kinds  # numbers that a group's rate is of
-        unsure = plan.table.sigma * np.sqrt(summed) / rows
+        unsure = plan.table.sigma * math.sqrt(_summed(plan, self.counts_, weight)) / rows
         if unsure.max() > _UNSURE:
             warn_caller(
                 f"Because of its noise, {_OWNER} estimates the rates of the group "
                 f"{self.groups_.tolist()[unsure.argmax()]!r} only to ±{rounded_up(min(unsure.max(), 1.0), 2)}, and its "
-                "constraints hold only that closely. More rows or a larger epsilon would help.",
+                "constraints hold only that closely; where counts do not show that the classifier's own answers break "
+                "one, these may stay. More rows or a larger epsilon would help.",
                 FairnessWarning,
             )
 
@@ -435,6 +453,11 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_class = False
         return tags
+
+
+def _summed(plan: BinsPlan, counts: Floats, weight: float) -> float:
+    """Of how many noisy numbers the rate of a group is."""
+    return weight * 2 * len(counts) + (1 - weight) * 4 * plan.n_kinds
 
 
 def _joined(one: tuple[Array, ...], other: tuple[Array, ...]) -> tuple[Array, ...]:
