@@ -447,7 +447,9 @@ class ParetoSearchCV(SearchBase):
         ``("accuracy", "disparity", "epsilon")``; of a regressor ``("r2", "disparity", "epsilon")``, where the disparity
         is that of Kolmogorov and Smirnov, and private folds tell nothing else.
     bounds : dict of name → str, default=None
-        What the winner has to meet, such as ``{"disparity": "<= 0.05", "epsilon": "<= 2"}``.
+        What the winner has to meet, such as ``{"disparity": "<= 0.05", "epsilon": "<= 2"}``, by its scores. Of many
+        candidates some meet a bound by chance on the rows that they were scored on: on other rows the disparity of the
+        winner is usually larger, by its ``gap_bound_`` at most.
     refit : bool or str, default=True
         Fit the winner on all rows, which is charged. The winner is the candidate that is best in this objective (True:
         in the first) among those that meet the bounds.
@@ -506,7 +508,8 @@ class ParetoSearchCV(SearchBase):
     Warns
     -----
     FairnessWarning
-        No candidate meets the bounds; then there is no winner.
+        No candidate meets the bounds; then there is no winner. Or the disparity of the winner may be beyond its bound
+        on other rows, by its ``gap_bound_``.
     UtilityWarning
         No candidate has a score, and why; then there is no winner.
     UserWarning
@@ -657,6 +660,13 @@ class ParetoSearchCV(SearchBase):
         self.best_score_ = float(frame[chosen_by.name][index])
         if self.refit is not False and (winner := run.winner(index)) is not None:
             self.best_estimator_ = run.data.candidate.chosen(winner, run.spent)
+            most = {bound.name: bound.limit for bound in bounds}.get("disparity", math.inf)
+            if (known := getattr(self.best_estimator_, "gap_bound_", None)) is not None and known > most:
+                run.told[
+                    f"The winner of {type(self).__name__} meets 'disparity' <= {most:g} by its score, on rows that "
+                    f"chose it. By its own look (gap_bound_) its gap on others is at most "
+                    f"{privacy.rounded_up(known, 2)}. Give more rows, or a smaller bound, where that is too much."
+                ] = FairnessWarning
 
     def _means(self, objectives: list[Objective]) -> NDArray[np.float64]:
         return np.column_stack([self.cv_results_[f"mean_test_{o.name}"] for o in objectives])
