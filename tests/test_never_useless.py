@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import FairDPSGDClassifier, FairPATEClassifier, PATEClassifier, SyntheticDataClassifier, SyntheticRows
@@ -105,6 +106,27 @@ def test_fits_on_small_tables_are_not_worse_than_the_most_frequent_class(make, n
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_nor_are_fits_without_public_rows(make, n_rows, n_classes):
     check(make, n_rows, n_classes, 1.0, range(4), own_rows=True)
+
+
+@pytest.mark.parametrize("estimator", [FairPATEClassifier, PATEClassifier])
+def test_a_student_that_knows_its_queries_by_heart_is_told_of_where_it_is_useless(estimator):
+    """A forest agrees with the votes that it learned: of 7 that one class was better than, nobody heard of 6."""
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(9200, 40)), rng.integers(2, size=9200)
+    X[:, :3] += 0.7 * groups[:, None]
+    y = (X[:, :3] @ [1.0, 1.5, 1.2] - 1.1 + rng.logistic(size=len(X)) > 0).astype(int)
+    private, public, test = slice(0, 5000), slice(5000, 5200), slice(5200, None)
+    given = {"X_public": X[public]}
+    if estimator is FairPATEClassifier:
+        given |= {"sensitive_features": groups[private], "sensitive_features_public": groups[public]}
+    for seed in range(3):
+        forest = RandomForestClassifier(20, random_state=seed)
+        model = estimator(epsilon=3.0, student=forest, classes=[0, 1], random_state=seed)
+        with recording_noise(entropy=seed), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X[private], y[private], **given)
+        behind = max(y[test].mean(), 1 - y[test].mean()) - model.score(X[test], y[test])
+        assert behind <= ALLOWED or any(w.category is UtilityWarning for w in caught)
 
 
 @pytest.mark.slow

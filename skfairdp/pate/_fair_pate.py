@@ -267,7 +267,9 @@ class FairPATEClassifier(training.LearnsFromVotes, PrivateClassifier):
         lessons = self._lessons = self._lessons.comparing(self._held_to(len(self.classes_))[1])
         labels = self._labels(lessons)
         taught = self._teach(lessons, labels) if judged is None else judged[0]
-        student = fall_back_to_majority(taught, lessons, self.classes_, type(self).__name__, self._teach)
+        student = fall_back_to_majority(
+            taught, lessons, self.classes_, type(self).__name__, self._teach, self._given_student
+        )
         self.student_ = carrying(student, self.privacy_)
         training.set_release_attributes(self, lessons, labels)
         if lessons.groups is not None:

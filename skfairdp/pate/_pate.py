@@ -152,7 +152,9 @@ class PATEClassifier(training.LearnsFromVotes, PrivateClassifier):
     def _learn(self) -> "PATEClassifier":
         """Label the queries and teach the student: post-processing of released votes and public rows."""
         lessons = self._lessons
-        student = fall_back_to_majority(self._teach(lessons), lessons, self.classes_, type(self).__name__, self._teach)
+        student = fall_back_to_majority(
+            self._teach(lessons), lessons, self.classes_, type(self).__name__, self._teach, self.student
+        )
         self.student_ = carrying(student, self.privacy_)
         training.set_release_attributes(self, lessons, lessons.labels(self._parts()["voting"]))
         return self

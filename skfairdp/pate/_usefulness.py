@@ -15,6 +15,7 @@ from skfairdp.exceptions import FairnessWarning, UtilityWarning
 from skfairdp.fairness import constant_meets, read_rate_constraints
 from skfairdp.pate._constrained_student import ConstrainedStudent
 from skfairdp.pate._query_plan import ALL_BUT, SumsForecast
+from skfairdp.pate._soft_label_student import SoftLabelStudent
 from skfairdp.pate._student_training import ConstantStudent, LabelGate, StudentTrainingSet
 from skfairdp.pate._votes import UNANSWERED
 
@@ -31,12 +32,15 @@ NEAR = 0.005
 Teach = Callable[[StudentTrainingSet], Any]
 
 
-def fall_back_to_majority(student: Any, lessons: StudentTrainingSet, classes: Any, owner: str, teach: Teach) -> Any:
+def fall_back_to_majority(
+    student: Any, lessons: StudentTrainingSet, classes: Any, owner: str, teach: Teach, given: Any
+) -> Any:
     """The student, or the most frequent class where the released votes do not show that the student beats it; all of it
     post-processing. A student that stays is compared with the constant by the votes, less what it may have learned of
-    their noise; teachers are surer than they are right, so that ``ALLOWED`` is no gain. Where the noise in a share is
-    below ``CLEAR`` it stays, where it is hopeless it never does; between, it is trained without one third of the
-    queries at a time and compared on the votes left out."""
+    their noise, and one that was ``given`` and is not ours by votes that were kept from it; teachers are surer than
+    they are right, so that ``ALLOWED`` is no gain. Where the noise in a share is below ``CLEAR`` it stays, where it is
+    hopeless it never does; between, it is trained without one third of the queries at a time and compared on the votes
+    left out."""
     forecast = lessons.votes.forecast
     if lessons.n_classes < 2 or forecast is None:
         return student
@@ -54,12 +58,15 @@ def fall_back_to_majority(student: Any, lessons: StudentTrainingSet, classes: An
     rows, shares = lessons.believed
     rates = np.maximum(shares.mean(axis=0) if lessons.votes.class_counts is None else lessons.votes.class_counts, 1e-9)
     usual, by_heart, error = int(rates.argmax()), 0.0, 0.0
+    where, ours = "of the released votes", given is None or isinstance(given, SoftLabelStudent | ConstrainedStudent)
+    if not ours and len(lessons.queries) >= LEAST_QUERIES:  # a forest knows its queries by heart
+        predicted, where = _answers_to_others(lessons, teach), f"{where} that were kept from it"
     gains = shares[np.arange(len(rows)), predicted[rows]] - shares[:, usual]
     if lessons.denoiser is None:
         error = float(gains.std(ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
     else:  # what a regression that follows d directions makes of a row is off by √d times the noise in the mean
         by_heart = learned_by_heart(rates / rates.sum(), noise * math.sqrt(lessons.denoiser.n_followed_))
-    ahead, of_usual, where = float(gains.mean()), float(shares[:, usual].mean()), "of the released votes"
+    ahead, of_usual = float(gains.mean()), float(shares[:, usual].mean())
     found = Comparison(usual, ahead - by_heart, of_usual, error, where, least=ALLOWED)
     if isinstance(forecast, SumsForecast) and lessons.limits is not None and ahead < SAMPLED:
         found.warn(classes[usual], owner, falls_back=True)
@@ -108,10 +115,7 @@ def _beats(usual: int, lessons: StudentTrainingSet, teach: Teach) -> bool:
     n_queries, shares, rates = len(lessons.queries), _shares(lessons), _rates(lessons)
     if n_queries < LEAST_QUERIES:
         return False
-    fold, predicted = np.arange(n_queries) % FOLDS, np.empty(n_queries, dtype=np.int64)  # queries are in random order
-    for left_out in range(FOLDS):
-        student = teach(lessons.part(np.flatnonzero(fold != left_out)))
-        predicted[fold == left_out] = student.predict(lessons.X[fold == left_out])
+    predicted = _answers_to_others(lessons, teach)
     gains = shares[np.arange(n_queries), predicted] - shares[:, usual]
     error, at_risk = float(gains.std(ddof=1)) / math.sqrt(n_queries), float((rates[usual] - rates[predicted]).mean())
     of_student = np.bincount(predicted, minlength=lessons.n_classes) / n_queries
@@ -121,6 +125,16 @@ def _beats(usual: int, lessons: StudentTrainingSet, teach: Teach) -> bool:
     if error == 0 or at_risk <= ALLOWED:
         return bool(np.any(predicted != usual))
     return float(gains.mean()) > -error * float(ndtri(ALLOWED / at_risk)) - at_risk
+
+
+def _answers_to_others(lessons: StudentTrainingSet, teach: Teach) -> NDArray[np.int64]:
+    """Answers to each third of the queries by a student of the others."""
+    fold = np.arange(len(lessons.queries)) % FOLDS  # they are in random order
+    predicted = np.empty(len(fold), dtype=np.int64)
+    for left_out in range(FOLDS):
+        student = teach(lessons.part(np.flatnonzero(fold != left_out)))
+        predicted[fold == left_out] = student.predict(lessons.X[fold == left_out])
+    return predicted
 
 
 def _words(forecast: VoteForecast, predicted: Any, owner: str) -> str:

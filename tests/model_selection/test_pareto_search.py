@@ -316,6 +316,20 @@ def test_bounds_rule_candidates_out_and_an_impossible_one_leaves_no_winner():
         impossible.predict(X)
 
 
+class Judged(Toy):
+    def fit(self, X, y, *, sensitive_features=None):
+        self.gap_bound_ = 0.3  # what it has found of its own gap
+        return super().fit(X, y, sensitive_features=sensitive_features)
+
+
+def test_a_winner_whose_gap_may_be_beyond_the_bound_that_its_score_met_is_told():
+    """The rows that chose it met the bound by chance as well: of 27 winners 14 broke it on others."""
+    rows = PublicData(X, Z, y=Y)
+    with pytest.warns(FairnessWarning, match="by its score, on rows that chose it.* at most 0.3"):
+        toy_search(Judged(), bounds={"disparity": "<= 0.2"}).fit(X, Y, validation=rows)
+    toy_search(Judged(), bounds={"disparity": "<= 0.4"}).fit(X, Y, validation=rows)
+
+
 def test_refit_names_the_objective_that_decides():
     rows = PublicData(X, Z, y=Y)
     grid = {"cut": [0.0, 9.0]}
