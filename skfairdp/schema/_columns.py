@@ -342,7 +342,7 @@ class Boolean(Column):
     kind: ClassVar[str] = "boolean"
 
     def read(self, values: Any) -> NDArray[np.float64]:
-        return positions(values, {False: 0, True: 1, "0": 0, "1": 1, "0.0": 0, "1.0": 1, **TRUTHS})
+        return positions(values, {False: 0, True: 1, **TRUTHS})
 
     def _limits(self) -> list[Any]:
         return [False, True]
@@ -675,9 +675,10 @@ def is_word(text: str) -> bool:
 
 def places_of(values: Sequence[Any]) -> dict[Any, int]:
     """The place of each listed value, by itself and as files are read."""
-    read = [as_read(value) if isinstance(value, str) else value for value in values]
+    listed = [plain_cell(value) for value in values]
+    read = [as_read(value) if isinstance(value, str) else value for value in listed]
     of_one = Counter(read)  # 1 may be "1" or "01" where both are listed
-    return {value: j for j, value in enumerate(read) if of_one[value] == 1} | {v: j for j, v in enumerate(values)}
+    return {value: j for j, value in enumerate(read) if of_one[value] == 1} | {v: j for j, v in enumerate(listed)}
 
 
 def positions(values: Any, places: dict[Any, int]) -> NDArray[np.float64]:

@@ -290,7 +290,7 @@ def test_a_student_that_answers_a_rare_class_far_more_often_than_it_occurs_gives
 
     with pytest.warns(UtilityWarning):
         student = fall_back_to_majority(
-            Eager(0.0), lessons, np.array([0, 1]), "PATEClassifier", lambda part: Eager(0.0)
+            Eager(0.0), lessons, np.array([0, 1]), "PATEClassifier", lambda part: Eager(0.0), None
         )
     assert isinstance(student, ConstantStudent)
     assert np.mean(Eager(0.0).predict(X) == y) < 1 - rate - 0.3
@@ -318,7 +318,7 @@ def test_a_student_is_judged_by_votes_that_did_not_teach_it():
 
     with pytest.warns(UtilityWarning):
         fall_back_to_majority(ConstantStudent(2, 0), lessons, np.array([0, 1]), "PATEClassifier",
-                 lambda part: Watched(part.queries.tolist()))  # fmt: skip
+                 lambda part: Watched(part.queries.tolist()), None)  # fmt: skip
     assert sorted(asked) == list(range(n))
 
 
