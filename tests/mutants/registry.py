@@ -123,6 +123,7 @@ RAW_FITS = tests_in("schema.test_raw_fits")
 RAW_REPLAY = tests_in("schema.test_raw_replay")
 RAW_SEARCHES = tests_in("schema.test_raw_searches")
 SCHEMA_RELEASE = tests_in("schema.test_release")
+SCHEMAS = tests_in("schema.test_schema")
 PLACES = tests_in("rows.test_places")
 DASK = tests_in("rows.test_dask")
 STREAMED_DPSGD = tests_in("rows.test_streamed_dpsgd")
@@ -968,6 +969,9 @@ NOTICED: dict[str, Noticed] = {
     "thresholding.a_module_that_makes_many_of_two_counted_as_two": also(
         OPTIMISM("test_what_a_module_makes_of_few_columns_counts_and_not_these")
     ),
+    "thresholding.thresholds_of_many_groups_judged_as_if_other_rows_had_chosen_them": also(
+        PRIVATE_THRESHOLDS("test_the_bound_allows_for_thresholds_of_many_groups_that_the_same_rows_have_chosen")
+    ),
     "thresholding.a_total_spent_by_each_of_two_fits": also(
         PRIVATE_THRESHOLDS("test_a_total_covers_the_release_of_a_schema")
     ),
@@ -1430,6 +1434,12 @@ NOTICED: dict[str, Noticed] = {
     "schemas.a_trained_module_for_nothing": also(ACCOUNT("test_a_net_of_the_lagrangian_carries_what_was_paid_for_it")),
     "schemas.texts_of_pandas_own_type": also(MUTANTS_REPLAY("schemas_look_the_same", what="half a surrogate pair")),
     "schemas.a_text_as_its_class_has_it": also(MUTANTS_REPLAY("schemas_look_the_same", what="unordered")),
+    "schemas.released_as_the_type_of_its_column": also(
+        SCHEMA_RELEASE("test_values_of_a_file_are_released_alike_where_one_cell_of_it_is_none", cells=[0, 1])
+    ),
+    "schemas.read_as_the_type_of_its_column": also(
+        SCHEMAS("test_one_cell_of_a_file_does_not_change_how_the_others_are_read", written="True False")
+    ),
     "schemas.range_of_the_known_cells": also(MUTANTS_REPLAY("schemas_look_the_same", what="extreme")),
     "schemas.a_parser_of_whole_columns": also(
         SCHEMA_RELEASE("test_what_a_cell_is_read_as_follows_from_that_cell_alone")

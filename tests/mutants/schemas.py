@@ -63,6 +63,18 @@ def a_text_as_its_class_has_it(patch):
 
 
 @mutant
+def released_as_the_type_of_its_column(patch):
+    """Found: one text makes texts of all cells of a file's column, and the values that are released are texts."""
+    patch.setattr(_release, "_is_name", lambda text: True)
+
+
+@mutant
+def read_as_the_type_of_its_column(patch):
+    """Found: where one text makes texts of all truths of a file's column, none of them is a number."""
+    patch.setattr(_columns, "READ_AS_TRUTHS", {})
+
+
+@mutant
 def sensitivity_of_one_count(patch):
     """A replaced record moves two counts by one each, which is √2 and not 1."""
     patch.setattr(_release, "_APART", 1.0)

@@ -425,3 +425,9 @@ def bounds_of_another_rate(patch):
         return tuple(bounds.ravel().reshape(bounds.T.shape).T for bounds in rate_bounds(*given, **more))
 
     patch.setattr(_fairness.fairness, "rate_bounds", turned)
+
+
+@mutant
+def thresholds_of_many_groups_judged_as_if_other_rows_had_chosen_them(patch):
+    """Found: all groups are at their bound on these rows, and one difference of two is expected of others."""
+    patch.setattr(Judgement, "held_on_its_rows", property(lambda judgement: judgement))

@@ -885,7 +885,7 @@ def test_what_a_cell_is_read_as_follows_from_that_cell_alone(cells):
 def test_values_of_a_file_are_released_alike_where_one_cell_of_it_is_none(cells):
     """Or their types would tell of one row: pandas makes texts of all cells of such a column."""
     rows = pd.DataFrame({"y": np.resize(cells, 900), "of": np.resize(["a", "b"], 900), "x": np.arange(900)})
-    odd = rows.astype(str)
+    odd = rows.astype({"y": str})
     odd.loc[5, "y"] = "n.k."
     how = {"epsilon": 30.0, "label": "y", "groups": "of"}
     found, beside = (Schema.release(table, **how).columns["y"] for table in (rows, odd))
