@@ -1,5 +1,6 @@
 """What is told of a student: it beats the most frequent class on released votes, and it is as fair as was asked."""
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from skfairdp.pate._votes import UNANSWERED
 
 FOLDS = 3
 LEAST_QUERIES = 4 * FOLDS
+LEAST_KEPT = 20 * FOLDS  # to judge a student that others than ours have made
 #: What a student that learned nothing may cost in accuracy, on average, by passing for a better one.
 ALLOWED = 0.005
 #: By how much sums over private rows have to be ahead on sampled ones, whose rates are off by about that: .02 to .08.
@@ -59,10 +61,12 @@ def fall_back_to_majority(
     rates = np.maximum(shares.mean(axis=0) if lessons.votes.class_counts is None else lessons.votes.class_counts, 1e-9)
     usual, by_heart, error = int(rates.argmax()), 0.0, 0.0
     where, ours = "of the released votes", given is None or isinstance(given, SoftLabelStudent | ConstrainedStudent)
-    if not ours and len(lessons.queries) >= LEAST_QUERIES:  # a forest knows its queries by heart
-        predicted, where = _answers_to_others(lessons, teach), f"{where} that were kept from it"
+    by_error = lessons.denoiser is None
+    if not ours and len(lessons.queries) >= LEAST_KEPT:  # a forest knows its queries by heart
+        with contextlib.suppress(Exception):  # that two thirds are too few for it is no reason to lose it
+            predicted, where, by_error = _answers_to_others(lessons, teach), f"{where} that were kept from it", True
     gains = shares[np.arange(len(rows)), predicted[rows]] - shares[:, usual]
-    if lessons.denoiser is None:
+    if by_error:
         error = float(gains.std(ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
     else:  # what a regression that follows d directions makes of a row is off by √d times the noise in the mean
         by_heart = learned_by_heart(rates / rates.sum(), noise * math.sqrt(lessons.denoiser.n_followed_))
@@ -71,7 +75,7 @@ def fall_back_to_majority(
     if isinstance(forecast, SumsForecast) and lessons.limits is not None and ahead < SAMPLED:
         found.warn(classes[usual], owner, falls_back=True)
         return ConstantStudent(lessons.n_classes, usual)
-    if not found.is_better and ahead > 0 and lessons.denoiser is not None:
+    if not found.is_better and ahead > 0 and not by_error:
         warn_caller(
             f"{owner} may be no better than the class {classes[usual]} for every row: it agrees with a share of "
             f"{of_usual + ahead:.3f} {where}, that class alone with {of_usual:.3f}, and overfitting of noise may "

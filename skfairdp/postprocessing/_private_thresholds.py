@@ -218,7 +218,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
         self._key, self._guesses = key, guess
         self.violation_ = constraints.largest_violation(predicted_counts(smoothed, self._chances))
         beyond = constraints.violations(predicted_counts(smoothed, self._chances)) + constraints.bounds - right_sides
-        self._warn(plan, weight, float(beyond.max()))
+        self._warn(plan, weight, float(beyond.max()), leaves_some=bool((right_sides > constraints.bounds).any()))
         if beyond.max() <= 1e-6 and not plan.snr_too_low:  # else it is told already
             judgement.warn(_OWNER, "private rows", "Ask for a smaller bound, or give more rows or a larger 'epsilon'.")
         return self
@@ -401,7 +401,7 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
             found[lost] = kept[lost]
         return found, right_sides
 
-    def _warn(self, plan: BinsPlan, weight: float, beyond: float) -> None:
+    def _warn(self, plan: BinsPlan, weight: float, beyond: float, *, leaves_some: bool) -> None:
         """Everything told here is released, or follows from it."""
         self._warn_if_no_better(plan.table.sigma)
         if plan.snr_too_low:
@@ -418,14 +418,20 @@ class PrivateThresholds(PrivateClassifier, ChargedForRows):
                 "Loosen the bounds, or use the group (group_at_prediction=True).",
                 FairnessWarning,
             )
+        elif leaves_some and self.violation_ > 1e-6:
+            warn_caller(
+                f"The counts of {_OWNER} are too noisy to show that its classifier's own answers break some of its "
+                f"constraints, and there these stay: by the counts one may be violated by {self.violation_:.2g}. More "
+                "rows or a larger epsilon would help.",
+                FairnessWarning,
+            )
         rows = np.maximum(self.counts_.sum((0, 2)), 1.0)
         unsure = plan.table.sigma * math.sqrt(_summed(plan, self.counts_, weight)) / rows
         if unsure.max() > _UNSURE:
             warn_caller(
                 f"Because of its noise, {_OWNER} estimates the rates of the group "
                 f"{self.groups_.tolist()[unsure.argmax()]!r} only to ±{rounded_up(min(unsure.max(), 1.0), 2)}, and its "
-                "constraints hold only that closely; where counts do not show that the classifier's own answers break "
-                "one, these may stay. More rows or a larger epsilon would help.",
+                "constraints hold only that closely. More rows or a larger epsilon would help.",
                 FairnessWarning,
             )
 

@@ -37,6 +37,8 @@ TRUTHS = {
 TIME_OF_DAY = re.compile(
     r"[T ] *(?:[01]?\d|2[0-4]):[0-5]\d(:[0-6]\d([.,]\d+)?)?( ?[AaPp][Mm])?( ?(Z|UTC|[-+]\d\d:?\d\d))?$"
 )
+_DIGITS = re.compile(r"\d+(\.0)?")
+_OF_DIGITS = 10_000_000  # a day written as 20200131
 _ISO_DAY = re.compile(r"\d{4}(-\d\d-\d\d|\d{4}|-W\d\d-\d|W\d{3})")
 _SELDOM = ("decimal", "thousands", "unit", "others", "format")  # shown where it is said
 _NUMBERS = (int, float, np.integer, np.floating, np.bool_)
@@ -365,8 +367,9 @@ class Date(Column):
         read.
     format : str, default=None
         How texts write a day, in the letters of ``datetime.strptime``: "%d/%m/%Y". None is year-month-day. A time may
-        follow. "%y", a year of two digits, is 1969 to 2068. A number, or its text, is read by a format as its digits
-        are, 1978 by "%Y"; without one 20200131 is a day, and any other counts days since 1970.
+        follow. "%y", a year of two digits, is 1969 to 2068. Whole numbers, and texts of digits, are read by a format
+        as their digits are, 1978 by "%Y"; without one 20200131 is a day, and any other counts days since 1970. Readers
+        of files make 1.202 of 01.2020, which is no day: read such as texts.
 
     privacy_ : PrivacySpent, default=None
         What was paid to find it, as ``Schema.release`` says; None for what is written down.
@@ -611,9 +614,9 @@ def _as_days(values: Any, format: str | None = None) -> NDArray[np.float64]:
     cells = cells_of(values)
     if pd.api.types.is_numeric_dtype(cells.dtype) and not pd.api.types.is_bool_dtype(cells.dtype):
         days = np.floor(numbers := _as_numbers(cells))
-        if format is not None or (numbers > _LAST_DAY).any():
-            distinct, places = np.unique(numbers, return_inverse=True)
-            days = np.array([_day_of(float(number), format) for number in distinct], np.float64)[places]
+        in_digits = (numbers >= _OF_DIGITS) & (numbers < 10 * _OF_DIGITS) if format is None else np.isfinite(numbers)
+        distinct, places = np.unique(numbers[in_digits], return_inverse=True)
+        days[in_digits] = np.array([_day_of(float(number), format) for number in distinct], np.float64)[places]
     else:
         days = np.array(of_each(cells, partial(_day_of, format=format)), np.float64)
     return np.where((days >= _FIRST_DAY) & (days <= _LAST_DAY), days, np.nan)
@@ -622,10 +625,11 @@ def _as_days(values: Any, format: str | None = None) -> NDArray[np.float64]:
 def _day_of(cell: Any, format: str | None = None) -> float:
     try:
         cell = plain_cell(cell)
-        number = float(cell) if _is_number(cell) else _number_of(cell) if isinstance(cell, str) else math.nan
-        if not math.isnan(number) and (format is not None or number > _LAST_DAY):
-            in_digits = f"{int(number):0{len(_EPOCH.strftime(format or '%Y%m%d'))}d}" if number.is_integer() else ""
-            cell = in_digits if in_digits or not isinstance(cell, str) else cell
+        number = float(cell) if _is_number(cell) else math.nan
+        if isinstance(cell, str) and (format is None or _DIGITS.fullmatch(cell.strip())):
+            number = _number_of(cell)
+        if math.isfinite(number) and (format is not None or _OF_DIGITS <= number < 10 * _OF_DIGITS):
+            cell = f"{int(number):0{len(_EPOCH.strftime(format or '%Y%m%d'))}d}" if number.is_integer() else ""
         elif not math.isnan(number):
             return float(np.floor(number))
         if isinstance(cell, str):

@@ -497,7 +497,8 @@ def _plain(cell: Any) -> Any:
         cell = _columns.plain_cell(cell)
         if isinstance(cell, str):
             text = str.__str__(cell)  # one of a class of its own may be equal to all others
-            cell = text if _is_name(text) else _columns.as_read(text)
+            cell = text if _is_name(text.strip()) else _columns.as_read(text)
+            cell = text if isinstance(cell, int) and not isinstance(cell, bool) else cell  # digits that no float has
             if isinstance(cell, str):
                 return cell
         if isinstance(cell, bool | np.bool_):

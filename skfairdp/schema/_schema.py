@@ -578,11 +578,11 @@ class Schema:
 
         **Guarantee.** (ε, δ)-differential privacy for one record, of which the values may be replaced by any others.
         The names of the columns, the number of rows and what ``known`` says are public; neither dtypes nor the order of
-        the rows have any influence: "1" is released as 1, "True" as 1 or a truth. Read a file with ``dtype=str``, as
-        pandas makes 7 of 007, and 1.2 of 1.200, only if no cell of the column is a text. A value that one record alone
-        holds is in the schema with probability at most a tenth of δ, over all columns. With ``subject`` all this is for
-        all rows of one subject: one row of each is counted, and their number and ids are public in place of the number
-        of rows.
+        the rows have any influence: "1" is released, and predicted, as 1, "True" as 1 or a truth. Read a file with
+        ``dtype=str``, as pandas makes 7 of 007, and 1.2 of 1.200, only if no cell of the column is a text. A value that
+        one record alone holds is in the schema with probability at most a tenth of δ, over all columns. With
+        ``subject`` all this is for all rows of one subject: one row of each is counted, and their number and ids are
+        public in place of the number of rows.
 
         Parameters
         ----------
