@@ -257,7 +257,8 @@ class AmountLagrangian(AmountLoss):
         if most is None:
             heaviest = np.einsum("lgs,g->lg", np.abs(coefficients), sizes.sum() / sizes).max(axis=1)
             most = np.minimum(largest_price(2, noise), self.max_grad_norm / heaviest)
-        steps = self.plan.steps(violations, noise, pushes(coefficients))
+        alike = pushes(coefficients)
+        steps = self.plan.steps(violations, noise, alike * (alike + 1) / 2)  # and each group has as much fewer rows
         self.multipliers = np.clip(self.multipliers + steps * violations, 0.0, most)
         weights = np.einsum("l,lgs->gs", self.multipliers, coefficients) * (sizes.sum() / sizes)[:, None]
         if of_means.any():
