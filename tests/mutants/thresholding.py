@@ -430,4 +430,4 @@ def bounds_of_another_rate(patch):
 @mutant
 def thresholds_of_many_groups_judged_as_if_other_rows_had_chosen_them(patch):
     """Found: all groups are at their bound on these rows, and one difference of two is expected of others."""
-    patch.setattr(Judgement, "held_on_its_rows", property(lambda judgement: judgement))
+    patch.setattr(Judgement, "held_on_its_rows", property(lambda self: self))
